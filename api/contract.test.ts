@@ -739,6 +739,10 @@ test('GET /v1/events shows each event as webhooks deliver it, newest first, filt
   expect(await client.all(`/v1/events?after=evt_${'0'.repeat(32)}`, 'events', 2)).toEqual(oldestFirst)
   expect(await client.all(`${after}&type=deposit.confirmed`, 'events', 1)).toEqual(oldestFirst.slice(2))
   expect(await client.all('/v1/events?type=deposit.pending', 'events', 1)).toEqual(newestFirst.slice(2))
+  const both = 'type=deposit.pending,deposit.confirmed,payout.failed'
+  expect(await client.all(`/v1/events?${both}`, 'events', 3)).toEqual(newestFirst)
+  expect(await client.all(`${after}&${both}`, 'events', 1)).toEqual(oldestFirst.slice(1))
+  for (const each of newestFirst) expect((await client.get(`/v1/events/${each.id}`)).body).toEqual(each)
   expect((await client.get(`/v1/events?after=${event.id}`)).body).toEqual({
     events: [],
     next_cursor: null,

@@ -4002,11 +4002,14 @@ CREATE OR REPLACE FUNCTION app.read_endpoint(of_merchant uuid, of_id uuid) RETUR
 -- The endpoints of a merchant, the newest first.
 CREATE OR REPLACE FUNCTION app.read_endpoints(of_merchant uuid) RETURNS SETOF json LANGUAGE sql STABLE SECURITY DEFINER ROWS 5 SET search_path TO 'pg_catalog' as c5e735dbaf001b3de12f7713b0bfb0b6;
 
+-- An event of the merchant, of any type; null if there is none.
+CREATE OR REPLACE FUNCTION app.read_event(of_merchant uuid, of_id uuid) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 05a9d8a6027009d39be5240e9aaee708;
+
 -- The events that are asked for, below a place, the newest first: the place of each, and its JSON.
-CREATE OR REPLACE FUNCTION app.read_events(of_merchant uuid, asked jsonb, below bigint, size integer) RETURNS TABLE(place bigint, item json) LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 3ff1130b37d5b421299b4282178184c9;
+CREATE OR REPLACE FUNCTION app.read_events(of_merchant uuid, asked jsonb, below bigint, size integer) RETURNS TABLE(place bigint, item json) LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as b749b8acfc49cb2caaf28b585529020b;
 
 -- The events that are asked for, above a place, the oldest first: the place of each, and its JSON.
-CREATE OR REPLACE FUNCTION app.read_events_after(of_merchant uuid, asked jsonb, above bigint, size integer) RETURNS TABLE(place bigint, item json) LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 88eda32123fd8f7e455d05df682e9608;
+CREATE OR REPLACE FUNCTION app.read_events_after(of_merchant uuid, asked jsonb, above bigint, size integer) RETURNS TABLE(place bigint, item json) LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 345f2e55ffca4f0a5e99620123a6b885;
 
 -- The current state of a merchant's payment request, with its receipts. Its amount outside of the body is what is to be sent now: 0 once enough was seen, and after its end.
 CREATE OR REPLACE FUNCTION app.read_payment_request(of_merchant uuid, of_external_id text) RETURNS SETOF app.payment_response LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 95692556b45c91f523dad3855614543c;
@@ -6741,6 +6744,7 @@ grant execute on function app.read_deposit(uuid,uuid) to sluice_api;
 grant execute on function app.read_deposits(uuid,jsonb,numeric,integer) to sluice_api;
 grant execute on function app.read_endpoint(uuid,uuid) to sluice_api;
 grant execute on function app.read_endpoints(uuid) to sluice_api;
+grant execute on function app.read_event(uuid,uuid) to sluice_api;
 grant execute on function app.read_events(uuid,jsonb,bigint,integer) to sluice_api;
 grant execute on function app.read_events_after(uuid,jsonb,bigint,integer) to sluice_api;
 grant execute on function app.read_payment_request(uuid,text) to sluice_api;

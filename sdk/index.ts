@@ -16,7 +16,6 @@ import type {
   Event,
   EventType,
   Filters,
-  ItemOf,
   NewPayout,
   Payment,
   PaymentRequest,
@@ -51,8 +50,8 @@ export interface Once {
 export interface Follow {
   /** The id of the last event that you have handled; `beforeAllEvents` to begin with the first. */
   after: string
-  /** Only those of one type. */
-  type?: EventType
+  /** Only these. Those of payment requests and of endpoints come only if they are named. */
+  type?: EventType | EventType[]
   /** Ends it. */
   signal?: AbortSignal
   /** How long it waits where there is nothing new. Default: 2,000. */
@@ -161,7 +160,8 @@ export class Sluice {
 
   /** What webhooks deliver, as a list. */
   readonly events = {
-    list: (filters?: Filters<'listEvents'>) => this.#list<ItemOf<'listEvents'>>('/v1/events', filters),
+    list: (filters?: Filters<'listEvents'>) => this.#list<Event>('/v1/events', filters),
+    get: (id: string) => this.#get<Event>(`/v1/events/${part(id)}`),
     /**
      * All that happens after an event, in order, none skipped, for ever. Keep the `id` of each once you have handled
      * it: from there you go on.
@@ -220,7 +220,7 @@ export class Sluice {
   }
 
   /** The next events, after a pause where there are none; nothing once the signal ends it. */
-  async #following(after: string, type: EventType | undefined, pauseMs: number, signal: AbortSignal | undefined) {
+  async #following(after: string, type: Follow['type'], pauseMs: number, signal: AbortSignal | undefined) {
     try {
       const page = await this.#list<Event>('/v1/events', {after, type, limit: 200}).page(null, signal)
       if (page.items.length === 0) await pause(pauseMs, signal)

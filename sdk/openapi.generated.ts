@@ -2371,7 +2371,7 @@ export interface operations {
                 cursor?: string;
                 /** @description Items per page. */
                 limit?: number;
-                type?: "deposit.pending" | "deposit.confirmed" | "deposit.reorged" | "payout.completed" | "payout.failed" | "payment_request.detected" | "payment_request.partially_paid" | "payment_request.paid" | "payment_request.underpaid" | "payment_request.expired" | "payment_request.cancelled" | "payment_request.reopened" | "webhook_endpoint.disabled";
+                type?: ("deposit.pending" | "deposit.confirmed" | "deposit.reorged" | "payout.completed" | "payout.failed" | "payment_request.detected" | "payment_request.partially_paid" | "payment_request.paid" | "payment_request.underpaid" | "payment_request.expired" | "payment_request.cancelled" | "payment_request.reopened" | "webhook_endpoint.disabled") | ("deposit.pending" | "deposit.confirmed" | "deposit.reorged" | "payout.completed" | "payout.failed" | "payment_request.detected" | "payment_request.partially_paid" | "payment_request.paid" | "payment_request.underpaid" | "payment_request.expired" | "payment_request.cancelled" | "payment_request.reopened" | "webhook_endpoint.disabled")[];
             };
         };
         requestBody?: never;
@@ -2414,6 +2414,44 @@ export interface operations {
                          */
                         next_cursor: string | null;
                     };
+                };
+            };
+        };
+    };
+    getEvent: {
+        parameters: {
+            query?: never;
+            path: {
+                /** @example evt_0192f3a4b5c67d8e9fa0b1c2d3e4f509 */
+                id: string;
+            };
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The event, of whatever type. */
+            200: {
+                content: {
+                    /**
+                     * @example {
+                     *       "type": "deposit.pending",
+                     *       "id": "evt_0192f3a4b5c67d8e9fa0b1c2d3e4f509",
+                     *       "created_at": "2026-01-31T12:00:00.000Z",
+                     *       "sequence": 1042,
+                     *       "deposit_id": "dep_0192f3a4b5c67d8e9fa0b1c2d3e4f507",
+                     *       "user": {
+                     *         "id": "usr_0192f3a4b5c67d8e9fa0b1c2d3e4f506",
+                     *         "external_ref": "customer-42",
+                     *         "metadata": {
+                     *           "plan": "gold"
+                     *         }
+                     *       },
+                     *       "chain": "ETH",
+                     *       "token": "USDC",
+                     *       "amount": "250",
+                     *       "txid": "0x5c504ed432cb51138bcf09aa5e8a410dd4a1e204ef84bfed1be16dfba1b22060"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Event"];
                 };
             };
         };

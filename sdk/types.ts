@@ -47,11 +47,3 @@ export type Filters<Name extends Operation> = Omit<QueryOf<Name>, 'cursor'>
 type QueryOf<Name extends Operation> = operations[Name] extends {parameters: {query?: infer Query}}
   ? NonNullable<Query>
   : Record<never, never>
-
-/** The items of a list. */
-export type ItemOf<Name extends Operation> =
-  Reply<Name> extends infer Page
-    ? Page extends {next_cursor: string | null}
-      ? {[Key in keyof Page]: Page[Key] extends readonly (infer Item)[] ? Item : never}[keyof Page]
-      : never
-    : never

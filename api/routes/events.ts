@@ -19,15 +19,17 @@ import {
   txid,
   uuidOf,
 } from '../../reading/fields.ts'
+import {listed, oneOrMore} from '../../reading/filters.ts'
 import type {App, Context} from '../app.ts'
 import {statement} from '../database.ts'
 import {errors} from '../error-codes.ts'
 import {invalid, notFound} from '../errors.ts'
-import {listOf, pageOfList} from '../page.ts'
+import {listOf, objectStatement, pageOfList} from '../page.ts'
 
 export const newest = listOf('events', 'app.read_events')
 export const following = listOf('events', 'app.read_events_after', undefined, 'asc')
 
+const findEvent = objectStatement('app.read_event')
 const findSequence = statement(
   'find_sequence',
   'select sequence from app.event where id = $1 and merchant_id = $2 and sequence is not null',
@@ -152,7 +154,7 @@ export function events(app: App, {db}: Context): void {
           'Each event exactly as webhooks deliver it. Newest first; with `after`, the events that followed that one, oldest first, ' +
           'none skipped. Events of payment requests and of endpoints are listed only where `type` names theirs.',
         querystring: z.object({
-          type: z.enum(eventTypes).optional(),
+          type: oneOrMore(eventTypes),
           after: id('evt')
             .optional()
             .describe(`Id of the last event that you have; \`${beforeAll}\` to begin with the first event of all.`),
@@ -165,7 +167,26 @@ export function events(app: App, {db}: Context): void {
       const {type, after} = query
       const list = after === undefined ? newest : following
       const start = after === undefined ? undefined : await sequenceOf(merchantId, after)
-      return pageOfList(db.of(merchantId), list, {merchantId, asked: {type}, query, start})
+      return pageOfList(db.of(merchantId), list, {merchantId, asked: {type: listed(type)}, query, start})
+    },
+  )
+
+  app.get(
+    '/v1/events/:id',
+    {
+      schema: {
+        tags: ['Events'],
+        summary: 'Get an event',
+        operationId: 'getEvent',
+        params: z.object({id: id('evt')}),
+        response: {200: Event.describe('The event, of whatever type.'), ...errors('event_not_found')},
+      },
+    },
+    async ({merchantId, params}) => {
+      const event = uuidOf('evt', params.id)
+      const found = event && (await db.of(merchantId).read<[string]>(findEvent, [merchantId, event]))
+      if (!found) throw notFound('event')
+      return found[0]
     },
   )
 

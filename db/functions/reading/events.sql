@@ -1,17 +1,21 @@
--- Events of a merchant, as webhooks deliver them: the newest first, or forward from a place. The API reads them here, with the merchant that its key is
--- of. It reads, and changes nothing.
+-- Events of a merchant, as webhooks deliver them: the newest first, forward from a place, or one of them. The API reads them here, with the merchant that
+-- its key is of. It reads, and changes nothing.
 --
--- Promises: sequences follow the order of commits, so reading forward skips none; a page reads what it shows, by an index that has it in order.
+-- Promises: sequences follow the order of commits, so reading forward skips none; a page reads what it shows, by an index that has it in order, or a
+-- part of an index for each type. What was sent as a test is in no list.
 --
--- What may be asked for, as JSON: type. Absent or null: every type but those of payment requests and of endpoints (isOnlyIfAsked of
+-- What may be asked for, as JSON: type (a list). Absent or null: every type but those of payment requests and of endpoints (isOnlyIfAsked of
 -- base/event-types.ts).
 
 create or replace function app.read_events(of_merchant uuid, asked jsonb, below bigint, size int) returns table (place bigint, item json)
 language plpgsql stable rows 50 set search_path = pg_catalog as $$
 begin
   if asked ->> 'type' is not null then
-    return query select e.sequence, app.event_body(e.payload, e.sequence)::json from app.event e
-      where e.merchant_id = of_merchant and e.sequence is not null and not e.is_test and e.type = asked ->> 'type' and e.sequence < below
+    return query select e.sequence, app.event_body(e.payload, e.sequence)::json
+      from (select distinct value from jsonb_array_elements_text(asked -> 'type')) t (type)
+      cross join lateral (select o.sequence, o.payload from app.event o
+        where o.merchant_id = of_merchant and o.sequence is not null and not o.is_test and o.type = t.type and o.sequence < below
+        order by o.sequence desc limit size) e
       order by e.sequence desc limit size;
   else
     return query select e.sequence, app.event_body(e.payload, e.sequence)::json from app.event e
@@ -27,8 +31,11 @@ create or replace function app.read_events_after(of_merchant uuid, asked jsonb, 
 language plpgsql stable rows 50 set search_path = pg_catalog as $$
 begin
   if asked ->> 'type' is not null then
-    return query select e.sequence, app.event_body(e.payload, e.sequence)::json from app.event e
-      where e.merchant_id = of_merchant and e.sequence is not null and not e.is_test and e.type = asked ->> 'type' and e.sequence > above
+    return query select e.sequence, app.event_body(e.payload, e.sequence)::json
+      from (select distinct value from jsonb_array_elements_text(asked -> 'type')) t (type)
+      cross join lateral (select o.sequence, o.payload from app.event o
+        where o.merchant_id = of_merchant and o.sequence is not null and not o.is_test and o.type = t.type and o.sequence > above
+        order by o.sequence limit size) e
       order by e.sequence limit size;
   else
     return query select e.sequence, app.event_body(e.payload, e.sequence)::json from app.event e
@@ -39,3 +46,11 @@ begin
 end $$;
 comment on function app.read_events_after is 'The events that are asked for, above a place, the oldest first: the place of each, and its JSON.';
 grant execute on function app.read_events_after to sluice_api;
+
+create or replace function app.read_event(of_merchant uuid, of_id uuid) returns json
+language sql stable set search_path = pg_catalog as $$
+  select app.event_body(e.payload, e.sequence)::json from app.event e
+  where e.id = of_id and e.merchant_id = of_merchant and e.sequence is not null and not e.is_test
+$$;
+comment on function app.read_event is 'An event of the merchant, of any type; null if there is none.';
+grant execute on function app.read_event to sluice_api;

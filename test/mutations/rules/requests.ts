@@ -145,6 +145,20 @@ export const requests: Mutation[] = [
     tests: ['api/payment-requests.test.ts', 'api/contract.test.ts'],
   },
   {
+    rule: 'An event is read by its merchant alone',
+    function: 'app.read_event',
+    from: 'e.id = of_id and e.merchant_id = of_merchant',
+    to: 'e.id = of_id',
+    tests: ['api/refusals.test.ts'],
+  },
+  {
+    rule: 'A test is no event that can be read',
+    function: 'app.read_event',
+    from: ' and not e.is_test',
+    to: '',
+    tests: ['api/webhook-endpoints.test.ts'],
+  },
+  {
     rule: 'A list of deliveries has those of endpoints of its merchant alone',
     function: 'app.asked_deliveries',
     from: 'where w.merchant_id = of_merchant and w.id',
