@@ -74,9 +74,9 @@ export class Http {
   }
 
   async #sent({method, path, query, body, idempotencyKey, signal}: Call): Promise<Response> {
-    const {apiKey, baseUrl, timeoutMs} = this.#options
+    const {apiKey, baseUrl, timeoutMs, fetch} = this.#options // called on its own: Workers refuse it as a method
     const timeout = AbortSignal.timeout(timeoutMs)
-    return await this.#options.fetch(baseUrl + path + search(query), {
+    return await fetch(baseUrl + path + search(query), {
       method,
       headers: {
         authorization: `Bearer ${apiKey}`,

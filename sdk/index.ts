@@ -34,6 +34,7 @@ import type {
 
 export {Amount} from './amount.ts'
 export * from './errors.ts'
+export {eventTypes} from './event-types.ts'
 export type {Options} from './http.ts'
 export {List, type Page} from './pages.ts'
 export type * from './types.ts'
