@@ -10,7 +10,7 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 /** How sluice is called, and by containers. */
 const call = /(?:npm run -s sluice --|run --rm(?: -T)? cli) (?!\.\.\.|…)([^\n`|&;>#]+)/g
 /** Programs of their own, which have tests of theirs. */
-const separate = ['custody', 'devnet']
+const separate = ['custody', 'devnet', 'listen', 'trigger']
 
 const shown = globSync('{README.md,docs/**/*.md}', {cwd: root}).flatMap(file =>
   [

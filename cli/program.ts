@@ -7,7 +7,7 @@ import {addBackupCommands} from './backup.ts'
 import {addChainCommands} from './chain.ts'
 import {addCustodyCommand} from './custody.ts'
 import {addDatabaseCommands} from './database.ts'
-import {addDevnetCommand} from './devnet.ts'
+import {addDevnetCommands} from './devnet.ts'
 import {addDrillCommand} from './drill.ts'
 import {addExportCommand} from './export.ts'
 import {addIncidentCommands} from './incident.ts'
@@ -56,6 +56,6 @@ export function sluiceProgram(): Command {
   addCustodyCommand(program)
   addMigrateCommand(program)
   addDatabaseCommands(program)
-  addDevnetCommand(program)
+  addDevnetCommands(program)
   return program
 }
