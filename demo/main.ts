@@ -8,13 +8,14 @@ import {onInterrupt} from '../base/interrupt.ts'
 import {hasNode} from '../chains/families.ts'
 import {loadEnvironmentFile, readSettings, type Settings} from '../chains/settings.ts'
 import {facts, table} from '../cli/output.ts'
+import {type Balance, eventTypes, Sluice} from '../sdk/index.ts'
 import {type RunningService, Supervisor} from '../service/supervisor.ts'
-import {type ChainCode, openChains} from './chains.ts'
+import {type ChainCode, chainCodes, openChains} from './chains.ts'
+import {Operator} from './operator.ts'
 import {Payment} from './payment.ts'
 import {Payouts} from './payouts.ts'
 import {Receiver} from './receiver.ts'
 import {Screen} from './screen.ts'
-import {type Balance, Operator, Shop} from './shop.ts'
 import {Story} from './story.ts'
 
 const {once, json} = options()
@@ -34,6 +35,7 @@ async function main(): Promise<void> {
   process.stdout.on('error', () => {}) // the reader is gone; the service keeps running
   loadEnvironmentFile()
   process.env.WEBHOOK_ALLOW_PRIVATE = '1' // the receiver is on this machine
+  process.env.DOCS_TRY = '1' // its merchant is made up
   const settings = readSettings()
   requireLocalChains(settings)
   const startedAt = performance.now()
@@ -75,9 +77,9 @@ async function show(service: RunningService): Promise<void> {
   const receiver = await Receiver.listen()
   const operator = new Operator(service.databaseUrl)
   const key = await operator.openShop()
-  const shop = new Shop(service.apiUrl, key)
-  receiver.secret = await shop.receiveWebhooks(receiver.url)
-  const user = await shop.user('alice')
+  const shop = new Sluice({apiKey: key, baseUrl: service.apiUrl})
+  receiver.secret = await receiveWebhooks(shop, receiver.url)
+  const user = await shop.users.create({external_ref: 'alice', chains: [...chainCodes]})
   const addresses = Object.fromEntries(user.addresses.map(({chain, address}) => [chain, address])) as Record<
     ChainCode,
     string
@@ -97,7 +99,7 @@ async function show(service: RunningService): Promise<void> {
   await story.play()
   const payment = new Payment(cast)
   await payment.play()
-  const balances = await shop.balances()
+  const {balances} = await shop.balances.get()
   screen.say(`\n${screen.style('bold', 'Balances')}${block(`\n${balanceTable(balances)}`)}`)
   const payouts = new Payouts(cast)
   await payouts.play()
@@ -111,6 +113,13 @@ async function show(service: RunningService): Promise<void> {
   if (once) return
   const invitation = service.dashboardUrl && (await operator.invite(service.dashboardUrl))
   stayUp({service, receiver, key, addresses, stranger: payouts.stranger, invitation})
+}
+
+/** Registers the only endpoint of the merchant; those of earlier runs are deleted. Resolves to its secret. */
+async function receiveWebhooks({webhookEndpoints}: Sluice, url: string): Promise<string> {
+  for (const {id} of await webhookEndpoints.list()) await webhookEndpoints.delete(id)
+  const event_types = eventTypes.filter(type => /^(deposit|payout)\./.test(type))
+  return (await webhookEndpoints.create({url, event_types})).secret
 }
 
 interface Left {

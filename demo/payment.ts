@@ -3,7 +3,7 @@
 // says what is missing.
 import {randomBytes} from 'node:crypto'
 import {facts} from '../cli/output.ts'
-import type {PaymentState} from './shop.ts'
+import type {PaymentRequestState} from '../sdk/index.ts'
 import type {Cast} from './story.ts'
 import {until} from './until.ts'
 
@@ -33,7 +33,7 @@ export class Payment {
   async play(): Promise<void> {
     const {screen, shop, chains} = this.#cast
     const externalId = `demo-order-${randomBytes(3).toString('hex')}`
-    const {payment_uri, payment_url} = await shop.requestPayment(currency, externalId, amount)
+    const {payment_uri, payment_url} = await shop.paymentRequests.create(currency, {external_id: externalId, amount})
     screen.say(
       `\n${screen.style('bold', 'Payment request')}  ${externalId}, over ${amount} ${currency}, for anybody to pay\n`,
     )
@@ -50,15 +50,15 @@ export class Payment {
   }
 
   /** Polls the API, and shows its response, until the condition holds. */
-  async #until(what: string, externalId: string, condition: (state: PaymentState) => boolean): Promise<void> {
+  async #until(what: string, externalId: string, condition: (state: PaymentRequestState) => boolean): Promise<void> {
     await until(what, {screen: this.#cast.screen, pollMs}, async () => {
-      const state = await this.#cast.shop.paymentRequest(externalId)
+      const state = await this.#cast.shop.paymentRequests.get(externalId)
       this.#show(state)
       return condition(state)
     })
   }
 
-  #show(state: PaymentState): void {
+  #show(state: PaymentRequestState): void {
     const {screen} = this.#cast
     const {statuses} = this.played
     if (statuses.at(-1) !== state.status) statuses.push(state.status)
@@ -70,7 +70,7 @@ export class Payment {
     )
   }
 
-  #line({status, amount_received, amount_pending, receipts}: PaymentState): string {
+  #line({status, amount_received, amount_pending, receipts}: PaymentRequestState): string {
     const needed = this.#cast.chains[currency].info.confirmations
     const progress = {
       awaiting: '',
@@ -89,7 +89,8 @@ export class Payment {
   /** GET /payments has the exact amount and the customer's transaction, and no webhook was sent for it. */
   async #check(externalId: string, txid: string): Promise<void> {
     const {shop, receiver} = this.#cast
-    const payment = (await shop.payments()).find(({external_id}) => external_id === externalId)
+    const {items} = await shop.payments.list({limit: 50}).page()
+    const payment = items.find(({external_id}) => external_id === externalId)
     Object.assign(this.played, {amount_received: payment?.amount_received, txid: payment?.txid})
     if (payment?.status !== 'paid' || payment.amount_received !== amount || payment.txid !== txid)
       throw new Error(`GET /payments has ${JSON.stringify(payment)}, and ${txid} paid ${amount} ${currency}`)

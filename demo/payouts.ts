@@ -3,8 +3,8 @@
 // and the wallet holds exactly the net amounts, while the last payout still waits. If something is late, it throws an
 // error that says what is missing.
 import {formatUnits, parseUnits} from 'viem'
+import type {PayoutItem} from '../sdk/index.ts'
 import {addressLines, type ChainCode, chainCodes, newWallet} from './chains.ts'
-import type {Payout, PayoutStatus} from './shop.ts'
 import type {Cast} from './story.ts'
 import {until} from './until.ts'
 
@@ -18,7 +18,7 @@ export interface PlayedPayout {
   gross: string
   fee: string
   net: string
-  status: PayoutStatus
+  status: PayoutItem['status']
   txid: string | null
   address: string
   /** How much the address's balance has grown. */
@@ -30,7 +30,7 @@ interface Line {
   id: string
   /** Its balance of the token when the payout was requested, in base units. */
   before: bigint
-  seen: PayoutStatus[]
+  seen: PayoutItem['status'][]
 }
 
 export class Payouts {
@@ -55,17 +55,16 @@ export class Payouts {
       `\n${screen.style('bold', 'Payouts')}  to addresses that the operator puts on the whitelist\n\n${addressLines(this.#wallet)}\n`,
     )
     for (const chain of chainCodes) {
-      await shop.payTo(chain, this.#wallet[chain])
+      await shop.payoutAddresses.set({chain, address: this.#wallet[chain]})
       await operator.whitelist(chain, this.#wallet[chain])
     }
-    const balances = await shop.balances()
-    for (const {chain, token} of balances as {chain: ChainCode; token: string}[])
-      await this.#request(chain, token, this.#wallet[chain])
+    const {balances} = await shop.balances.get()
+    for (const {chain, token} of balances) await this.#request(chain, token, this.#wallet[chain])
     await chains[late.chain].transfer({...late, to: addresses[late.chain]})
     await this.#until(`the ${late.amount} ${late.token} to be final`, async () =>
-      (await shop.balances()).some(({chain, token}) => chain === late.chain && token === late.token),
+      (await shop.balances.get()).balances.some(({chain, token}) => chain === late.chain && token === late.token),
     )
-    await shop.payTo(late.chain, this.stranger)
+    await shop.payoutAddresses.set({chain: late.chain, address: this.stranger})
     await this.#request(late.chain, late.token, this.stranger)
 
     const paid = this.#lines.slice(0, -1)
@@ -85,7 +84,7 @@ export class Payouts {
   async #request(chain: ChainCode, token: string, address: string): Promise<void> {
     const {shop, chains} = this.#cast
     const before = await chains[chain].balance(token, address)
-    const {id, status, gross, fee, net} = await shop.payOut({chain, token, sweep_first: chain === 'POLYGON'})
+    const {id, status, gross, fee, net} = await shop.payouts.create({chain, token, sweep_first: chain === 'POLYGON'})
     const played: PlayedPayout = {chain, token, gross, fee, net, status, txid: null, address, arrived: '0'}
     this.#lines.push({played, id, before, seen: []})
     await this.#refresh()
@@ -100,10 +99,11 @@ export class Payouts {
 
   async #refresh(): Promise<void> {
     const {shop, chains, screen} = this.#cast
-    const now = new Map((await shop.payouts()).map(payout => [payout.id, payout]))
+    const {items} = await shop.payouts.list({limit: 50}).page()
+    const now = new Map(items.map(payout => [payout.id, payout]))
     for (const line of this.#lines) {
       const {played, id, before, seen} = line
-      const {status, txid} = now.get(id) as Payout
+      const {status, txid} = now.get(id)!
       if (status === 'failed') throw new Error(`the payout of ${played.net} ${played.token} failed`)
       if (seen.at(-1) === status) continue
       seen.push(status)

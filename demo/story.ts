@@ -3,10 +3,11 @@
 // state and every expected webhook has arrived. If something is late or wrong, it throws an error that says what is
 // missing.
 import {PermanentError} from '../base/errors.ts'
+import type {Sluice} from '../sdk/index.ts'
 import {addressLines, type ChainCode, type Chains} from './chains.ts'
+import type {Operator} from './operator.ts'
 import type {Receiver} from './receiver.ts'
 import type {Screen} from './screen.ts'
-import type {Operator, Shop} from './shop.ts'
 import {until} from './until.ts'
 
 const pollMs = 250
@@ -26,7 +27,8 @@ export interface PlayedDeposit {
 }
 
 export interface Cast {
-  shop: Shop
+  /** The merchant's. */
+  shop: Sluice
   operator: Operator
   receiver: Receiver
   chains: Chains
@@ -125,7 +127,7 @@ export class Story {
   }
 
   async #refresh(): Promise<void> {
-    const seen = await this.#cast.shop.deposits()
+    const {items: seen} = await this.#cast.shop.deposits.list({limit: 50}).page()
     for (const deposit of this.deposits) {
       const now = seen.find(({txid}) => txid === deposit.txid)
       if (!now) continue

@@ -1,6 +1,6 @@
 // npm run demo, as a user runs it in a fresh clone.
-import {execFile, spawn} from 'node:child_process'
-import {readdirSync, readFileSync} from 'node:fs'
+import {type ChildProcess, execFile, spawn} from 'node:child_process'
+import {mkdtempSync, readdirSync, readFileSync, rmSync} from 'node:fs'
 import {createServer} from 'node:net'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
@@ -8,6 +8,7 @@ import {fileURLToPath} from 'node:url'
 import {promisify} from 'node:util'
 import {afterEach, beforeEach, expect, test} from 'vitest'
 import {readService} from '../base/home.ts'
+import {freePort} from '../devnet/listen.ts'
 import {newHome, processesOf, removeHome} from './support/processes.ts'
 import {until} from './support/until.ts'
 
@@ -96,16 +97,16 @@ test('the demo plays deposits, reorganisations, a payment request and payouts, p
     },
     webhooks: expect.objectContaining({'deposit.confirmed': 12, 'payout.completed': 10}),
     balances: [
-      {chain: 'BTC', token: 'BTC', gross: '0.3', fee: '0.0015', net: '0.2985', depositCount: 2},
-      {chain: 'ETH', token: 'ETH', gross: '1.5', fee: '0.0075', net: '1.4925', depositCount: 1},
-      {chain: 'ETH', token: 'USDC', gross: '250', fee: '1.25', net: '248.75', depositCount: 1},
-      {chain: 'ETH', token: 'USDT', gross: '120.5', fee: '0.6025', net: '119.8975', depositCount: 1},
-      {chain: 'POLYGON', token: 'JPYC', gross: '30000', fee: '150', net: '29850', depositCount: 1},
-      {chain: 'POLYGON', token: 'POL', gross: '52.5', fee: '0.2625', net: '52.2375', depositCount: 2},
-      {chain: 'SOL', token: 'SOL', gross: '3', fee: '0.015', net: '2.985', depositCount: 1},
-      {chain: 'SOL', token: 'USDC', gross: '60', fee: '0.3', net: '59.7', depositCount: 1},
-      {chain: 'TRON', token: 'TRX', gross: '75', fee: '0.375', net: '74.625', depositCount: 1},
-      {chain: 'TRON', token: 'USDT', gross: '80', fee: '0.4', net: '79.6', depositCount: 1},
+      {chain: 'BTC', token: 'BTC', gross: '0.3', fee: '0.0015', held_back: '0', net: '0.2985', depositCount: 2},
+      {chain: 'ETH', token: 'ETH', gross: '1.5', fee: '0.0075', held_back: '0', net: '1.4925', depositCount: 1},
+      {chain: 'ETH', token: 'USDC', gross: '250', fee: '1.25', held_back: '0', net: '248.75', depositCount: 1},
+      {chain: 'ETH', token: 'USDT', gross: '120.5', fee: '0.6025', held_back: '0', net: '119.8975', depositCount: 1},
+      {chain: 'POLYGON', token: 'JPYC', gross: '30000', fee: '150', held_back: '0', net: '29850', depositCount: 1},
+      {chain: 'POLYGON', token: 'POL', gross: '52.5', fee: '0.2625', held_back: '0', net: '52.2375', depositCount: 2},
+      {chain: 'SOL', token: 'SOL', gross: '3', fee: '0.015', held_back: '0', net: '2.985', depositCount: 1},
+      {chain: 'SOL', token: 'USDC', gross: '60', fee: '0.3', held_back: '0', net: '59.7', depositCount: 1},
+      {chain: 'TRON', token: 'TRX', gross: '75', fee: '0.375', held_back: '0', net: '74.625', depositCount: 1},
+      {chain: 'TRON', token: 'USDT', gross: '80', fee: '0.4', held_back: '0', net: '79.6', depositCount: 1},
     ],
     payouts: [
       {
@@ -151,45 +152,65 @@ test('the demo plays deposits, reorganisations, a payment request and payouts, p
   expect(processesOf(home)).toEqual([])
 })
 
-/** Runs the commands of the first part of docs/api.md, each step until it says what the next one needs. */
+/**
+ * Runs the commands of the first part of docs/api.md: those that stay, such as the shop, until they say that they are
+ * there, the others until they say what the next one needs.
+ */
 async function tenMinutes(): Promise<void> {
   const {api_url} = readService(home)!
   const text = readFileSync(path.join(root, 'docs/api.md'), 'utf8')
-  const part = text.slice(text.indexOf('## Ten minutes'), text.indexOf('\n## Authentication'))
+  const part = text.slice(text.indexOf('## Ten minutes'), text.indexOf('\n## Samples'))
+  const shopPort = await freePort()
   const steps = [...part.matchAll(/^ {3}```sh\n([\s\S]*?)^ {3}```/gm)].map(([, commands]) =>
-    commands!.replaceAll(/^ {3}/gm, ''),
+    commands!
+      .replaceAll(/^ {3}/gm, '')
+      .replace(/^export SLUICE_URL=.*\n/m, '')
+      .replaceAll('127.0.0.1:3000', `127.0.0.1:${shopPort}`)
+      .replace('PORT=3000', `PORT=${shopPort}`),
   )
-  const needed = [
-    '',
-    '"chain":"ETH"',
-    '',
-    '"status":"final"[^]*"token":"USDC"',
-    '"status":"pending"',
-    '"status":"completed"',
-  ]
-  expect(steps).toHaveLength(needed.length)
-  const run = promisify(execFile)
+  expect(steps).toHaveLength(7)
+  const [key, listen, shop, pay, balances, payOut, paid] = steps as [string, ...string[]]
   const {PORT: _, ...environment} = process.env
-  let variables = `export BASE_URL=${api_url}\n`
-  for (const [i, commands] of steps.entries()) {
-    const own = commands.replace(/^export BASE_URL=.*\n/m, '')
-    const done = async () => {
-      const {stdout} = await run('bash', ['-euc', variables + own], {
-        cwd: root,
-        env: {...environment, SLUICE_HOME: home},
+  const env = {...environment, SLUICE_HOME: home, SLUICE_URL: api_url} as NodeJS.ProcessEnv
+  const run = promisify(execFile)
+  const says = async (commands: string, wanted: RegExp) =>
+    await until(
+      async () => {
+        const {stdout} = await run('bash', ['-euc', commands], {cwd: root, env})
+        return wanted.test(stdout) && stdout
+      },
+      {timeoutMs: 120_000, intervalMs: 1000, what: `${commands} to say ${wanted}`},
+    )
+  const folder = mkdtempSync(path.join(tmpdir(), 'sluice-shop-'))
+  const staying: ChildProcess[] = []
+  /** Starts what stays; resolves once it is there. */
+  const stays = async (commands: string, cwd: string, isThere: (said: () => string) => Promise<boolean>) => {
+    const child = spawn('bash', ['-euc', `exec ${commands}`], {cwd, env, detached: true})
+    staying.push(child)
+    let said = ''
+    for (const stream of [child.stdout, child.stderr])
+      stream.on('data', chunk => {
+        said += chunk
       })
-      return new RegExp(needed[i]!).test(stdout)
-    }
-    await until(done, {
+    await until(() => isThere(() => said), {timeoutMs: 60_000, what: commands})
+    return () => said
+  }
+  try {
+    env.SLUICE_API_KEY = (await says(`${key}\necho $SLUICE_API_KEY`, /sk_/)).trim()
+    const heard = await stays(listen!, root, async said => said().includes('Ctrl-C'))
+    const withSecret = shop!.replace('whsec_…', /whsec_\S+/.exec(heard())![0]).replace('samples/', `${root}/samples/`)
+    await stays(`env ${withSecret}`, folder, async () => (await fetch(`http://127.0.0.1:${shopPort}/balance/x`)).ok)
+    await says(pay!, /./)
+    await until(async () => /deposit\.confirmed +evt_\w+ {2}204 /.test(heard()), {
       timeoutMs: 120_000,
-      intervalMs: 1000,
-      what: `step ${i + 1} of the ten minutes to say ${needed[i]}`,
+      what: 'the event',
     })
-    variables += own
-      .split(/\n(?! )/)
-      .filter(line => line.startsWith('export '))
-      .map(line => `${line}\n`)
-      .join('')
+    await says(balances!, /^\{"ETH USDC": "250"\}[\s\S]*"token":"USDC"/)
+    await says(payOut!, /"status": ?"pending"/)
+    await says(paid!, /"status":"completed"/)
+  } finally {
+    for (const child of staying) process.kill(-child.pid!, 'SIGKILL')
+    rmSync(folder, {recursive: true})
   }
 }
 

@@ -7,8 +7,8 @@ import {generatePrivateKey, privateKeyToAddress} from 'viem/accounts'
 import {expect} from 'vitest'
 import {z} from 'zod'
 import {chain} from '../../chains/registry.ts'
-import {Shop} from '../../demo/shop.ts'
 import {newAddress} from '../../devnet/tron/client.ts'
+import {Sluice} from '../../sdk/index.ts'
 import {until} from '../support/until.ts'
 import type {Received, Receiver} from '../support/webhooks.ts'
 import type {Installation} from './installation.ts'
@@ -28,7 +28,7 @@ export type BusinessChain = keyof typeof business
 const Treasuries = z.object({treasuries: z.array(z.object({chain: z.string(), address: z.string()}))})
 
 export class Business {
-  readonly shop: Shop
+  readonly shop: Sluice
   readonly #sluice: Installation
   readonly #chains: BusinessChain[]
   readonly #addresses: Record<string, string>
@@ -36,7 +36,7 @@ export class Business {
 
   private constructor(
     sluice: Installation,
-    shop: Shop,
+    shop: Sluice,
     {chains, addresses, webhooks}: {chains: BusinessChain[]; addresses: Record<string, string>; webhooks: Webhooks},
   ) {
     this.shop = shop
@@ -59,11 +59,10 @@ export class Business {
       Object.keys(business).join(','),
     )
     const {secret} = z.object({secret: z.string()}).parse(await sluice.cli('key', 'create', '--merchant', 'acme'))
-    const shop = new Shop(sluice.apiUrl, secret)
-    const webhookSecret = await shop.receiveWebhooks(
-      `http://${await sluice.gateway('default')}:${new URL(receiver.url).port}/`,
-    )
-    const user = await shop.user('alice')
+    const shop = new Sluice({apiKey: secret, baseUrl: sluice.apiUrl})
+    const url = `http://${await sluice.gateway('default')}:${new URL(receiver.url).port}/`
+    const {secret: webhookSecret} = await shop.webhookEndpoints.create({url})
+    const user = await shop.users.create({external_ref: 'alice'})
     const addresses = Object.fromEntries(user.addresses.map(({chain, address}) => [chain, address]))
     const webhooks = verifying(receiver, webhookSecret)
     const made = new Business(sluice, shop, {chains, addresses, webhooks})
@@ -73,7 +72,7 @@ export class Business {
       await made.#send(code, chain(code).assets[0].token, treasury, business[code].fees)
       const to = await business[code].wallet()
       await sluice.cli('whitelist', 'add', '--merchant', 'acme', '--chain', code, '--address', to)
-      await shop.payTo(code, to)
+      await shop.payoutAddresses.set({chain: code, address: to})
     }
     return made
   }
@@ -97,9 +96,11 @@ export class Business {
     for (const code of this.#chains) {
       const {token} = business[code]
       const hasBalance = async () =>
-        (await this.shop.balances()).some(each => each.chain === code && each.token === token && Number(each.net) > 0)
+        (await this.shop.balances.get()).balances.some(
+          each => each.chain === code && each.token === token && Number(each.net) > 0,
+        )
       await until(hasBalance, {timeoutMs: 180_000, intervalMs: 500, what: `a balance on ${code}`})
-      await this.shop.payOut({chain: code, token, sweep_first: true})
+      await this.shop.payouts.create({chain: code, token, sweep_first: true})
     }
   }
 
@@ -110,14 +111,14 @@ export class Business {
   async isRight(count: number): Promise<void> {
     const payouts = await until(
       async () => {
-        const all = await this.shop.payouts()
+        const {items: all} = await this.shop.payouts.list({limit: 200}).page()
         return all.length === count && all.every(({status}) => status === 'completed' || status === 'failed') && all
       },
       {timeoutMs: 300_000, intervalMs: 1000, what: `${count} payouts to end`},
     )
     expect(payouts.map(({status}) => status)).toEqual(Array(count).fill('completed'))
     expect(new Set(payouts.map(({txid}) => txid)).size).toBe(count)
-    const deposits = await this.shop.deposits()
+    const {items: deposits} = await this.shop.deposits.list({limit: 200}).page()
     for (const code of this.#chains) {
       const {deposit} = business[code]
       const of = deposits.filter(each => each.chain === code)

@@ -138,7 +138,7 @@ test('Caddy and nginx by the files of the guide pass on what merchants, customer
   await build()
   const made = await install(local, {DASHBOARD_URL: 'https://dashboard.example', PUBLIC_URL: 'https://api.example'})
   const business = await Business.open(made, receiver, ['ETH'])
-  const {payment_url} = await business.shop.requestPayment('ETH-USDC', 'acme-1', '25')
+  const {payment_url} = await business.shop.paymentRequests.create('ETH-USDC', {external_id: 'acme-1', amount: '25'})
   const folder = mkdtempSync(path.join(tmpdir(), 'sluice-proxy-'))
   const given = [
     'req',
