@@ -48,4 +48,6 @@ export interface Context {
   paymentLateAfterMs: number
   /** /metrics is served here, too. */
   metricsOnApiPort: boolean
+  /** /docs can send requests. */
+  docsTry: boolean
 }

@@ -16,7 +16,7 @@ const log = logger('api')
 async function main({outage}: Ends): Promise<void> {
   const settings = readSettings()
   const {host, port, databaseReplicaUrl: replicaUrl, rateLimitPerMinute, webhookAllowPrivate} = settings
-  const {chains, publicUrl, paymentExpiryMs, paymentLateAfterMs, metricsOnApiPort} = settings
+  const {chains, publicUrl, paymentExpiryMs, paymentLateAfterMs, metricsOnApiPort, docsTry} = settings
   await untilWritable({url: databaseUrlOf(settings), name: 'sluice-api-keys', outage})
   const pool = openPool(databaseUrlOf(settings), {name: 'sluice-api-settings', max: 1, log})
   await requireSameAssets(pool, chains.values()).finally(() => pool.end())
@@ -31,6 +31,7 @@ async function main({outage}: Ends): Promise<void> {
     paymentExpiryMs,
     paymentLateAfterMs,
     metricsOnApiPort,
+    docsTry,
     log,
     outage,
   })

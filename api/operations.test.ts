@@ -11,6 +11,7 @@ import pg from 'pg'
 import ts from 'typescript'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {eventTypes} from '../base/event-types.ts'
+import {escaped} from '../base/html.ts'
 import {freePort} from '../devnet/listen.ts'
 import {type Api, Client, fillPool, makeKey, startApi, strictly} from '../test/support/api.ts'
 import {ChainWriter} from '../test/support/chain-writer.ts'
@@ -413,6 +414,8 @@ test('/docs is one page with every route that loads nothing from other servers',
   ])
   expect(html).not.toMatch(/ src=|<link (?!rel="icon" href="data:,")/)
   expect(html).not.toMatch(/@import|url\(/)
+  expect(html).not.toContain('class="try"')
+  expect(response.headers.get('content-security-policy')).not.toContain('connect-src')
   const document = (await getJson('/openapi.json')) as OpenApi
   for (const [path, methods] of Object.entries(document.paths))
     for (const {summary} of Object.values(methods)) {
@@ -442,6 +445,8 @@ test('/docs has the guides; every link on it leads somewhere, and its samples in
     'payment-requests-states',
   ])
     expect(ids, id).toContain(id)
+  for (const [, file] of readFileSync('docs/api.md', 'utf8').matchAll(/\(\.\.\/(samples\/.+?)\)/g))
+    expect(html, file).toContain(`<pre tabindex="0">${escaped(readFileSync(file!, 'utf8'))}</pre>`)
   const samples = [...html.matchAll(/In TypeScript<\/summary><pre tabindex="0">([^<]*)<\/pre>/g)]
   const document = (await getJson('/openapi.json')) as OpenApi
   expect(samples).toHaveLength(Object.values(document.paths).flatMap(Object.keys).length)
@@ -467,7 +472,7 @@ test('the commands in the guides for merchants work', () =>
     const guides = ['api.md', 'payment-requests.md'].map(name =>
       readFileSync(new URL(`../docs/${name}`, import.meta.url), 'utf8'),
     )
-    const values: Record<string, string> = {BASE_URL: '', API_KEY: secret, LAST_EVENT_ID: event.id}
+    const values: Record<string, string> = {SLUICE_URL: '', SLUICE_API_KEY: secret, LAST_EVENT_ID: event.id}
     const commands = [...guides.join('').matchAll(/^curl ((?:.*\\\n)*.*)/gm)].map(([, text]) =>
       text!.replaceAll('\\\n', '').replace(/\$(\w+)/g, (_match, name) => values[name]!),
     )

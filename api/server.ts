@@ -122,7 +122,7 @@ export async function buildServer({
     routes(app, context)
   pay(app, context)
   health(app, context, metrics.contentType)
-  docs(app)
+  docs(app, context)
   refuseOtherMethods()
   await app.ready()
   return app

@@ -95,6 +95,7 @@ const schema = z.object({
   PUBLIC_URL: webAddress.optional(),
   METRICS_PORT: whole(1, 65_535 - metricsPorts, 9464).optional(),
   METRICS_ON_API_PORT: flag.default(false),
+  DOCS_TRY: flag.default(false),
   DASHBOARD_PORT: whole(0, 65_535, 8088).default(8088),
   DASHBOARD_URL: dashboardAddress.optional(),
   DASHBOARD_SECRET: z
@@ -143,6 +144,7 @@ export interface Settings {
   databaseReplicaUrl?: string
   /** The API also serves its metrics at /metrics of its own port, to everybody who reaches that port. */
   metricsOnApiPort: boolean
+  docsTry: boolean
   rateLimitPerMinute: number
   /** How long a payment request waits to be paid before it expires. */
   paymentExpiryMs: number
@@ -248,6 +250,7 @@ export function readSettings(environment: Environment = process.env): Settings {
     publicUrl: all.PUBLIC_URL,
     metricsPort: all.METRICS_PORT,
     metricsOnApiPort: all.METRICS_ON_API_PORT,
+    docsTry: all.DOCS_TRY,
     dashboardPort: all.DASHBOARD_PORT,
     dashboardUrl: all.DASHBOARD_URL,
     dashboardSecret: all.DASHBOARD_SECRET,

@@ -1,6 +1,7 @@
-// The guides for merchants, from the repository's docs: the same text for readers of both.
+// The guides for merchants, from the repository's docs: the same text for readers of both. A list of links to samples
+// shows the samples themselves, in tabs that need no script.
 import {readFileSync} from 'node:fs'
-import {Marked} from 'marked'
+import {Marked, type Tokens} from 'marked'
 import {escaped} from '../../base/html.ts'
 import type {Section} from './section.ts'
 
@@ -41,10 +42,23 @@ function guideOf(file: string): Section {
         return target ? `<a href="${escaped(target)}">${text}</a>` : text
       },
       code: ({text}) => `<pre tabindex="0">${escaped(text)}</pre>`,
+      list: list => samplesOf(list) ?? false,
     },
   })
   const html = marked.parse(read(file), {async: false}).replace(emptyHead, '').replaceAll('<th></th>', '<td></td>')
   return {title, html: `<div id="${idOf(file, '')}">${html}</div>`, entries}
+}
+
+/** The tabs of a list of samples; undefined for other lists. */
+function samplesOf({items}: Tokens.List): string | undefined {
+  const links = items.map(({text}) => /^\[(.+)\]\(\.\.\/(samples\/[\w./-]+)\)$/.exec(text))
+  if (!links.every(link => link !== null)) return undefined
+  const tabs = links.map(([, language, file], i) => {
+    const code = escaped(readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8'))
+    const tab = `<input type="radio" name="sample" id="sample-${i}"${i === 0 ? ' checked' : ''}>`
+    return `${tab}<label for="sample-${i}">${escaped(language!)}</label><pre tabindex="0">${code}</pre>`
+  })
+  return `<div class="tabs" role="group" aria-label="Language">${tabs.join('')}</div>`
 }
 
 /** The head of a table without headings. */

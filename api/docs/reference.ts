@@ -26,7 +26,7 @@ interface Part {
 }
 
 /** A section for each tag. */
-export function referenceOf(document: OpenApi): Section[] {
+export function referenceOf(document: OpenApi, docsTry: boolean): Section[] {
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => part(method.toUpperCase(), path, operation)),
   )
@@ -35,7 +35,7 @@ export function referenceOf(document: OpenApi): Section[] {
     const parts = [...operations, ...sent].filter(({operation}) => operation.tags?.includes(name))
     return {
       title: name,
-      html: `${prose(description)}${parts.map(shown => article(document, shown)).join('')}`,
+      html: `${prose(description)}${parts.map(shown => article(document, shown, docsTry)).join('')}`,
       entries: parts.map(shown => ({id: shown.id, title: shown.title, text: searchText(shown)})),
     }
   })
@@ -52,7 +52,7 @@ function searchText({title, method, path, operation}: Part): string {
   return [method, path, title, operation.description ?? ''].join(' ').toLowerCase()
 }
 
-function article(document: OpenApi, shown: Part): string {
+function article(document: OpenApi, shown: Part, docsTry: boolean): string {
   const {parameters = [], requestBody, responses, description} = shown.operation
   const body = requestBody?.content['application/json']
   const rows = parameters.map(({name, in: place, required, description, schema}) =>
@@ -62,7 +62,7 @@ function article(document: OpenApi, shown: Part): string {
   const replies = Object.entries(responses).map(([status, reply]) => response(document, status, reply))
   return `<article id="${shown.id}" data-text="${escaped(searchText(shown))}"><h3>${escaped(shown.title)}</h3>
 <p><span class="method">${shown.method}</span> <code class="path">${escaped(shown.path)}</code></p>${description ? prose(description) : ''}
-${table('Parameters', rows)}${table('Body', sent)}${request(shown)}${replies.join('')}</article>`
+${table('Parameters', rows)}${table('Body', sent)}${request(shown)}${docsTry && shown.path.startsWith('/') ? attempt(shown) : ''}${replies.join('')}</article>`
 }
 
 /** How to ask, as a command and in TypeScript; for webhooks, what is posted. */
@@ -77,6 +77,19 @@ function request({method, path, operation}: Part): string {
   return `<h4>Example</h4><pre tabindex="0">${escaped(curlFor(asked))}</pre><details><summary>In TypeScript</summary><pre tabindex="0">${escaped(typeScriptFor(asked))}</pre></details>`
 }
 
+/** A form that the script of the page sends. */
+function attempt({method, path, operation}: Part): string {
+  const field = ({name, in: place, required}: NonNullable<Operation['parameters']>[number]) =>
+    `<label>${escaped(name)} <input name="${escaped(name)}" data-in="${place}"${required ? ' required' : ''} autocomplete="off"></label>`
+  const json = operation.requestBody?.content['application/json']?.example
+  const body =
+    json === undefined
+      ? ''
+      : `<label>Body <textarea name="body" rows="4" spellcheck="false">${escaped(JSON.stringify(json, null, 2))}</textarea></label>`
+  return `<details class="try"><summary>Try it</summary><form data-method="${method}" data-path="${escaped(path)}">${(operation.parameters ?? []).map(field).join('')}${body}
+<button>Send</button><pre role="status" tabindex="0" hidden></pre></form></details>`
+}
+
 interface Asked {
   method: string
   path: string
@@ -86,15 +99,15 @@ interface Asked {
 }
 
 function curlFor({method, path, needsKey, json}: Asked): string {
-  const key = needsKey ? ` \\\n  -H "Authorization: Bearer $API_KEY"` : ''
+  const key = needsKey ? ` \\\n  -H "Authorization: Bearer $SLUICE_API_KEY"` : ''
   const data = json === undefined ? '' : ` \\\n  -H 'Content-Type: application/json' -d '${JSON.stringify(json)}'`
   const verb = method === 'GET' || (method === 'POST' && data) ? '' : ` -X ${method}`
-  return `curl${verb} "$BASE_URL${path}"${key}${data}`
+  return `curl${verb} "$SLUICE_URL${path}"${key}${data}`
 }
 
 function typeScriptFor({method, path, needsKey, json, reply}: Asked): string {
   const headers = [
-    ...(needsKey ? ["Authorization: 'Bearer ' + process.env.API_KEY"] : []),
+    ...(needsKey ? ["Authorization: 'Bearer ' + process.env.SLUICE_API_KEY"] : []),
     ...(json === undefined ? [] : ["'Content-Type': 'application/json'"]),
   ]
   const options = [
@@ -103,7 +116,7 @@ function typeScriptFor({method, path, needsKey, json, reply}: Asked): string {
     ...(json === undefined ? [] : [`body: JSON.stringify(${JSON.stringify(json)})`]),
   ]
   const second = options.length ? `, {\n${options.map(option => `  ${option},\n`).join('')}}` : ''
-  return `const response = await fetch(process.env.BASE_URL + '${path}'${second})
+  return `const response = await fetch(process.env.SLUICE_URL + '${path}'${second})
 if (!response.ok) throw new Error((await response.json()).error)${reply === 'none' ? '' : `\nconst reply = await response.${reply}()`}`
 }
 

@@ -1,3 +1,4 @@
+import {readFileSync} from 'node:fs'
 import {Webhook} from 'standardwebhooks'
 import {expect, test} from 'vitest'
 import {newSecret} from '../../test/support/webhooks.ts'
@@ -27,5 +28,17 @@ test('the signature equals the example of the Standard Webhooks specification', 
     'webhook-id': 'msg_p5jXN8AQM9LWM0D4loKWxJek',
     'webhook-timestamp': '1614265330',
     'webhook-signature': 'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=',
+  })
+})
+
+test('the worked example of docs/api.md is what is sent', () => {
+  const guide = readFileSync(new URL('../../docs/api.md', import.meta.url), 'utf8')
+  const shown = (name: string) => new RegExp(`^${name}  +(.+)$`, 'm').exec(guide)![1]!
+  const [id, timestamp, text] = [shown('webhook-id'), shown('webhook-timestamp'), shown('body')]
+  expect(shown('signed')).toBe(`${id}.${timestamp}.${text}`)
+  expect(signedHeaders(id, text, [shown('secret')], Number(timestamp) * 1000)).toEqual({
+    'webhook-id': id,
+    'webhook-timestamp': timestamp,
+    'webhook-signature': shown('webhook-signature'),
   })
 })

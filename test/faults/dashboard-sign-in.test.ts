@@ -109,7 +109,7 @@ describe.skipIf(!hasChromium)('the dashboard in Chromium (skipped without one: s
     )
     const body = /-d '([^']+)'/.exec(line)?.[1]
     const response = await fetch(url!, {
-      headers: Object.fromEntries(headers.map(([name, value]) => [name, value.replace('$API_KEY', key)])),
+      headers: Object.fromEntries(headers.map(([name, value]) => [name, value.replace('$SLUICE_API_KEY', key)])),
       ...(body && {method: 'POST', body}),
     })
     return {status: response.status, body: (await response.json()) as {addresses: [{address: string}]}}

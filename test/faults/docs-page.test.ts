@@ -4,9 +4,10 @@ import {createRequire} from 'node:module'
 import type axe from 'axe-core'
 import type {Browser, Page} from 'playwright-core'
 import {afterAll, beforeAll, describe, expect, test} from 'vitest'
-import {type Api, startApi} from '../support/api.ts'
+import {type Api, fillPool, makeKey, startApi} from '../support/api.ts'
 import {hasChromium, launchChromium} from '../support/chromium.ts'
 import {type TestDatabase, testDatabase} from '../support/database.ts'
+import {makeMerchant} from '../support/people.ts'
 
 const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
@@ -17,7 +18,8 @@ describe.skipIf(!hasChromium)('the documentation in Chromium (skipped without on
 
   beforeAll(async () => {
     db = await testDatabase()
-    api = await startApi(db)
+    api = await startApi(db, {docsTry: true})
+    await fillPool(db, 5)
     browser = await launchChromium()
   })
   afterAll(async () => {
@@ -61,5 +63,39 @@ describe.skipIf(!hasChromium)('the documentation in Chromium (skipped without on
     await page.getByRole('searchbox').fill('')
     expect((await shown()).length).toBe(all)
     expect(complaints).toEqual([])
+  })
+
+  test('a request is sent from the page, with a key that is gone with it; the samples are behind tabs', async () => {
+    const complaints: string[] = []
+    const page = await open({viewport: {width: 1280, height: 900}}, complaints)
+    const {secret} = await makeKey(db, await makeMerchant(db, ['ETH']))
+    const attempt = async (title: string, fill: Record<string, string>) => {
+      const article = page.locator('article', {has: page.getByRole('heading', {name: title, exact: true})})
+      await article.getByText('Try it').click()
+      for (const [name, value] of Object.entries(fill)) await article.locator(`.try [name="${name}"]`).fill(value)
+      await article.getByRole('button', {name: 'Send'}).click()
+      const answer = article.getByRole('status')
+      await answer.getByText(/^\d{3}/).waitFor()
+      return await answer.textContent()
+    }
+    expect(await attempt('List deposits', {})).toMatch(/^401\n\{\n {2}"error": "invalid_api_key"/)
+    await page.getByLabel('API key').fill(secret)
+    const body = JSON.stringify({external_ref: 'tried', chains: ['ETH']})
+    const made = await attempt('Create or find a user', {body})
+    expect(made).toMatch(/^20[01]\n/)
+    const {id} = JSON.parse(made!.slice(4)) as {id: string}
+    expect(await attempt('Get a user', {id})).toContain('"external_ref": "tried"')
+    expect(await attempt('List users', {external_ref: 'tried', limit: '1'})).toContain(id)
+
+    const state = await page.evaluate('JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])')
+    expect(state).toBe('[{},{},""]')
+    await page.reload()
+    expect(await page.getByLabel('API key').inputValue()).toBe('')
+
+    const tabs = page.locator('.tabs')
+    expect(await tabs.locator('pre:visible').textContent()).toContain('express')
+    await tabs.locator('label', {hasText: 'Python'}).click()
+    expect(await tabs.locator('pre:visible').textContent()).toContain('hmac.compare_digest')
+    expect(complaints.filter(complaint => !complaint.includes('401'))).toEqual([])
   })
 })

@@ -30,6 +30,7 @@ interface Options {
   publicUrl?: string
   paymentExpiryMs?: number
   metricsOnApiPort?: boolean
+  docsTry?: boolean
   /** Settings of chains, by the names of their variables. */
   chainSettings?: Record<string, string>
 }
@@ -50,6 +51,7 @@ export async function startApi(db: Pick<TestDatabase, 'url'>, options: Options =
     paymentExpiryMs: options.paymentExpiryMs ?? paymentExpiryMs,
     paymentLateAfterMs,
     metricsOnApiPort: options.metricsOnApiPort ?? false,
+    docsTry: options.docsTry ?? false,
     log,
     outage: new Outage(log),
   })

@@ -10,7 +10,7 @@ import {type Fields, one, referenceOf, type View} from '../view.ts'
 import {depositTable} from './deposits.ts'
 import {pager} from './lists.ts'
 
-export const createUserLine = (apiUrl: string) => `curl ${apiUrl}/v1/users -H "Authorization: Bearer $API_KEY" \\
+export const createUserLine = (apiUrl: string) => `curl ${apiUrl}/v1/users -H "Authorization: Bearer $SLUICE_API_KEY" \\
   -H 'Content-Type: application/json' -d '{"external_ref":"customer-42"}'`
 
 /** "ETH and USDC" */
