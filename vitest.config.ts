@@ -5,10 +5,11 @@ import {BaseSequencer, type TestSpecification} from 'vitest/node'
 // Three suites. quick (npm test): everything that a change may break, within minutes. faults (npm run test:faults):
 // whole services, real chains and lying nodes, each step of a payout with a process that dies there, and what needs
 // many processes or rows. long (npm run test:long), which CI leaves out: a cluster that fails over, containers of each
-// kind, rules that no network has yet, and payouts that expire while everything dies.
+// kind, rules that no network has yet, payouts that expire while everything dies, a made-up family of chains, and the
+// tests of what tests run on.
 const faults = [
   'test/faults/**/*.test.ts',
-  'test/conformance/**/*.test.ts',
+  'test/conformance/conformance.test.ts',
   'test/containers/containers.test.ts',
   'test/start.test.ts',
   'test/demo.test.ts',
@@ -28,12 +29,17 @@ const faults = [
   'db/second-payments.test.ts',
   'devnet/cli.test.ts',
   'indexers/evm/node-connection.test.ts',
-  'devnet/*/devnet.test.ts',
+  'devnet/{solana,tron}/devnet.test.ts',
+  'sdk/package.test.ts',
+  'samples/samples.test.ts',
 ]
 const long = [
   'test/long/**/*.test.ts',
   'test/containers/rest.test.ts',
-  'test/support/bitcoin/electrum-lies.test.ts', // of the tests' own tools
+  'test/conformance/made-up-family.test.ts',
+  // of the tests' own tools
+  'test/support/bitcoin/electrum-lies.test.ts',
+  'devnet/{bitcoin,evm}/devnet.test.ts',
 ]
 const never = ['node_modules/**', '.sluice/**', 'test/made-up-family/**', ...long]
 
@@ -43,7 +49,6 @@ const slow = [
   'test/containers/containers',
   'test/conformance/conformance',
   'test/faults/bitcoin-payouts',
-  'devnet/bitcoin/devnet',
   'test/faults/payment-requests',
   'test/faults/payouts',
   'test/start',
@@ -81,7 +86,6 @@ const slow = [
   'custody/journal/journal',
   'test/faults/start-without-database',
   'test/faults/dashboard-look',
-  'devnet/evm/devnet',
   'test/faults/solana-node',
   'cli/export',
   'cli/unattributed',
@@ -91,7 +95,6 @@ const slow = [
   'test/faults/solana-treasury',
   'test/faults/reindex',
   'test/metrics',
-  'test/conformance/made-up-family',
   'test/faults/docs-page',
   'test/faults/tron-treasury',
   'jobs/worker',
@@ -132,7 +135,7 @@ export default defineConfig({
     isolate: false, // a third of a second for each file: the modules stay loaded, and no test replaces one
     restoreMocks: true,
     unstubEnvs: true,
-    maxWorkers: 3, // more than the cores of a small machine, because many tests wait
+    maxWorkers: 4, // more than the cores of a small machine, because many tests wait
     sequence: {sequencer: LongestFirst},
     projects: [
       {extends: true, test: {name: 'quick', include: ['**/*.test.ts'], exclude: [...never, ...faults]}},

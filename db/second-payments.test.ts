@@ -137,7 +137,8 @@ describe.each(scenarios)('on %s, of a %s of %s', (chain, kind, token) => {
           'after the first is final',
         ]
       : ['in one block', 'after the first is final']
-  test.each(orders.flatMap(order => [true, false].map(stored => ({order, stored}))))(
+  const stores = kind === 'payout' ? [true, false] : [false] // what a payout owes depends on it
+  test.each(orders.flatMap(order => stores.map(stored => ({order, stored}))))(
     'another attempt completed it: $order, stored: $stored',
     async ({order, stored}) => {
       const forge = forgeOf(chain)
@@ -157,7 +158,7 @@ describe.each(scenarios)('on %s, of a %s of %s', (chain, kind, token) => {
     },
   )
 
-  test.each([true, false])('its cancel is final, stored: %s', async stored => {
+  test.each(stores)('its cancel is final, stored: %s', async stored => {
     const forge = forgeOf(chain)
     const payment = await forge.begin(kind, token)
     const first = await forge.sign(payment)
