@@ -62,7 +62,7 @@ test('the demo plays deposits, reorganisations, a payment request and payouts, p
   const isPlayed = async () => said.stdout.includes('\n') || child.exitCode !== null
   await until(isPlayed, {timeoutMs: 400_000, what: 'the demo to be played'})
   if (child.exitCode !== null) throw new Error(said.stderr)
-  await tenMinutes()
+  await triggers(await tenMinutes())
   child.kill('SIGINT')
   const {code, json} = await ended
   expect({code, stderr: code === 0 ? '' : said.stderr}).toEqual({code: 0, stderr: ''})
@@ -154,9 +154,9 @@ test('the demo plays deposits, reorganisations, a payment request and payouts, p
 
 /**
  * Runs the commands of the first part of docs/api.md: those that stay, such as the shop, until they say that they are
- * there, the others until they say what the next one needs.
+ * there, the others until they say what the next one needs. Resolves to the API key.
  */
-async function tenMinutes(): Promise<void> {
+async function tenMinutes(): Promise<string> {
   const {api_url} = readService(home)!
   const text = readFileSync(path.join(root, 'docs/api.md'), 'utf8')
   const part = text.slice(text.indexOf('## Ten minutes'), text.indexOf('\n## Samples'))
@@ -208,9 +208,27 @@ async function tenMinutes(): Promise<void> {
     await says(balances!, /^\{"ETH USDC": "250"\}[\s\S]*"token":"USDC"/)
     await says(payOut!, /"status": ?"pending"/)
     await says(paid!, /"status":"completed"/)
+    return env.SLUICE_API_KEY
   } finally {
     for (const child of staying) process.kill(-child.pid!, 'SIGKILL')
     rmSync(folder, {recursive: true})
+  }
+}
+
+/** Makes events really happen; those that take minutes, or that the demo shows itself, are left out. */
+async function triggers(key: string): Promise<void> {
+  const env = {...process.env, SLUICE_HOME: home, SLUICE_API_KEY: key}
+  for (const type of [
+    'deposit.reorged',
+    'payout.failed',
+    'payment_request.partially_paid',
+    'payment_request.cancelled',
+    'payment_request.reopened',
+  ]) {
+    const {stdout} = await promisify(execFile)(process.execPath, [path.join(root, 'cli/main.ts'), 'trigger', type], {
+      env,
+    })
+    expect(JSON.parse(stdout)).toMatchObject({type, id: expect.stringMatching(/^evt_/)})
   }
 }
 
