@@ -5,7 +5,7 @@ const entities: Record<string, string> = {'&': '&amp;', '<': '&lt;', '>': '&gt;'
 /** For the text of an element, and for an attribute in quotes. */
 export const escaped = (text: string) => text.replace(/[&<>"']/g, character => entities[character]!)
 
-/** Markup, made by html`` alone. */
+/** Markup, made by html`` alone; and drawings, by base/qr.ts. */
 export class Html {
   readonly text: string
   constructor(text: string) {

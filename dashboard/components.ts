@@ -34,6 +34,19 @@ export function field({label, name, type = 'text', value, help, isOptional, isFi
   }${maxlength && html` maxlength="${maxlength}"`}>${help && html`<small>${help}</small>`}</label>`
 }
 
+interface SelectOptions {
+  label: string
+  name: string
+  value?: string
+  options: readonly (readonly [value: string, label: string])[]
+}
+
+/** One of several. */
+export const select = ({label, name, value, options}: SelectOptions): Html =>
+  html`<label class="field"><span>${label}</span><select name="${name}" required>${options.map(
+    ([each, text]) => html`<option value="${each}"${each === value && html` selected`}>${text}</option>`,
+  )}</select></label>`
+
 interface Choice {
   value: string
   label: Part

@@ -6259,6 +6259,9 @@ CREATE OR REPLACE FUNCTION dashboard.begin_attempt(of_subject text) RETURNS bigi
 -- Takes the id of a form, once; returns who sent it, for dashboard.note.
 CREATE OR REPLACE FUNCTION dashboard.begin_change(token text, request uuid) RETURNS dashboard.audit_entry LANGUAGE plpgsql SET search_path TO 'pg_catalog' as 5ce6b5667cf46099d5a371c05fff282b;
 
+-- Cancels a payment request that is awaiting.
+CREATE OR REPLACE FUNCTION dashboard.cancel_payment_request(token text, request uuid, external_id text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as cc35e08e7b4efa28d44fc3b76c7b225e;
+
 -- Cancels a payout, until its payment has begun.
 CREATE OR REPLACE FUNCTION dashboard.cancel_payout(token text, request uuid, public_id text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 3532ded427a3898fc2700d54c058eb84;
 
@@ -6268,11 +6271,17 @@ CREATE OR REPLACE FUNCTION dashboard.change_password(old_token text, new_token t
 -- Makes a key from the SHA-256 of its secret; returns its id.
 CREATE OR REPLACE FUNCTION dashboard.create_api_key(token text, request uuid, secret_hash bytea, label text, scopes text[]) RETURNS json LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 3d73e39e532beb3656071e5cfa8d3cee;
 
+-- Makes a payment request, as the API does; returns its reference. SL503 while no address is free.
+CREATE OR REPLACE FUNCTION dashboard.create_payment_request(token text, request uuid, currency text, external_id text, amount text, expires_in_seconds integer, tolerance text, late_after_seconds integer) RETURNS json LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 87823f4fd272c79e593abbd34c5f7b92;
+
 -- Pays out a balance to the address that the person saw, if it is still the registered one; returns the id of the payout.
 CREATE OR REPLACE FUNCTION dashboard.create_payout(token text, request uuid, of_chain text, of_token text, sweep_first boolean, shown_address text) RETURNS json LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 05baf5414be18c9e8326f4ea3bd8b4d0;
 
 -- Makes an endpoint; returns its id, and its secret, which is shown once.
 CREATE OR REPLACE FUNCTION dashboard.create_webhook_endpoint(token text, request uuid, url text, event_types text[]) RETURNS json LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 4682863c5b03e333860af94518079638;
+
+-- What a payment request can ask for.
+CREATE OR REPLACE FUNCTION dashboard.currencies(token text) RETURNS json LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as b68b6a1a6e7b1758507e982c49832c80;
 
 -- Deletes an endpoint: nothing more is sent to it.
 CREATE OR REPLACE FUNCTION dashboard.delete_webhook_endpoint(token text, request uuid, public_id text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 2d381bac971d3c1c4a00b9436b2f4ccc;
@@ -6352,6 +6361,12 @@ CREATE OR REPLACE FUNCTION dashboard.own_user(merchant uuid, public_id text) RET
 -- A page of a list, from one item more than it has: the items, and where the next page begins; null on the last one.
 CREATE OR REPLACE FUNCTION dashboard.page(items json[], positions text[], size integer) RETURNS json LANGUAGE sql IMMUTABLE SET search_path TO 'pg_catalog' as 21e0cfc3c883b1aab5a15d4f65231582;
 
+-- A payment request with what came for it, what is due now in base units, and what its merchant was notified of.
+CREATE OR REPLACE FUNCTION dashboard.payment_request(token text, external_id text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as eedf0180b7add8f9fc7ff58b31e1711b;
+
+-- A page of the payment requests, the newest first; null leaves a filter out. before: where the page begins.
+CREATE OR REPLACE FUNCTION dashboard.payment_requests(token text, of_status text, of_chain text, before text, size integer) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 8d8471fda40adba0cc796bb499d375b7;
+
 -- How much of a new payment request may be missing, in basis points.
 CREATE OR REPLACE FUNCTION dashboard.payment_tolerance(token text) RETURNS integer LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 192f52bfc75cab3c74c4ad14d0bc1fce;
 
@@ -6388,11 +6403,14 @@ CREATE OR REPLACE FUNCTION dashboard.redeliver_failed(token text, request uuid, 
 -- Trigger: the audit log is only added to, even by the owner.
 CREATE OR REPLACE FUNCTION dashboard.refuse_change() RETURNS trigger LANGUAGE plpgsql SET search_path TO 'pg_catalog' as 89f4bfb371d19aa8959e8508f2b87178;
 
+-- Raises SLSUS if the merchant is suspended.
+CREATE OR REPLACE FUNCTION dashboard.refuse_suspended(merchant uuid) RETURNS void LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog' as 174a428cfabca3e6d94652c2ac2a6a80;
+
 -- Removes a passkey of the person of a session, unless it is the last second factor; returns its name.
 CREATE OR REPLACE FUNCTION dashboard.remove_passkey(of_token text, passkey uuid) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as c078185eef53828b9a1474bd02911cb6;
 
 -- Raises SLSUS if the merchant is suspended, and SLSTP unless the second factor was shown within ten minutes.
-CREATE OR REPLACE FUNCTION dashboard.require_full_rights(token text) RETURNS void LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 6d84a1df574ee9a9774d792928d1d134;
+CREATE OR REPLACE FUNCTION dashboard.require_full_rights(token text) RETURNS void LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as bd0b3e959b77f1b39bf592e3b28c12ac;
 
 -- Ends a key, at once.
 CREATE OR REPLACE FUNCTION dashboard.revoke_api_key(token text, request uuid, public_id text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 34cec2724cef573ea25825bf21a70cde;
@@ -6401,7 +6419,7 @@ CREATE OR REPLACE FUNCTION dashboard.revoke_api_key(token text, request uuid, pu
 CREATE OR REPLACE FUNCTION dashboard.rotate_webhook_secret(token text, request uuid, public_id text) RETURNS json LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 6eea74abc8ee81ab1c2a2ccfedca8de4;
 
 -- What has this transaction id, address, external_ref or id: at most 50.
-CREATE OR REPLACE FUNCTION dashboard.search(token text, given text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 7b61c26de6b5fac22f658e478bffa85f;
+CREATE OR REPLACE FUNCTION dashboard.search(token text, given text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 13cc68b5b3cea03136fd43a881dc5f28;
 
 -- The second factors that a person has.
 CREATE OR REPLACE FUNCTION dashboard.second_factors(of_user uuid, OUT has_authenticator boolean, OUT recovery_codes integer, OUT passkeys integer) RETURNS record LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as a8c7cad1f931b8bb424a939940767205;
@@ -6877,10 +6895,13 @@ alter role sluice_dashboard set statement_timeout = '10s';
 grant execute on function dashboard.api_keys(text) to sluice_dashboard;
 grant execute on function dashboard.audit_log(text,text,integer) to sluice_dashboard;
 grant execute on function dashboard.balance(text,text,text) to sluice_dashboard;
+grant execute on function dashboard.cancel_payment_request(text,uuid,text) to sluice_dashboard;
 grant execute on function dashboard.cancel_payout(text,uuid,text) to sluice_dashboard;
 grant execute on function dashboard.create_api_key(text,uuid,bytea,text,text[]) to sluice_dashboard;
+grant execute on function dashboard.create_payment_request(text,uuid,text,text,text,integer,text,integer) to sluice_dashboard;
 grant execute on function dashboard.create_payout(text,uuid,text,text,boolean,text) to sluice_dashboard;
 grant execute on function dashboard.create_webhook_endpoint(text,uuid,text,text[]) to sluice_dashboard;
+grant execute on function dashboard.currencies(text) to sluice_dashboard;
 grant execute on function dashboard.delete_webhook_endpoint(text,uuid,text) to sluice_dashboard;
 grant execute on function dashboard.deliveries(text,text,text,text,integer) to sluice_dashboard;
 grant execute on function dashboard.delivery(text,text,text) to sluice_dashboard;
@@ -6891,6 +6912,8 @@ grant execute on function dashboard.me(text) to sluice_dashboard;
 grant execute on function dashboard.news(text[]) to sluice_dashboard;
 grant execute on function dashboard.overview(text) to sluice_dashboard;
 grant execute on function dashboard.own_address(text,text) to sluice_dashboard;
+grant execute on function dashboard.payment_request(text,text) to sluice_dashboard;
+grant execute on function dashboard.payment_requests(text,text,text,text,integer) to sluice_dashboard;
 grant execute on function dashboard.payment_tolerance(text) to sluice_dashboard;
 grant execute on function dashboard.payout(text,text) to sluice_dashboard;
 grant execute on function dashboard.payout_addresses(text) to sluice_dashboard;

@@ -90,6 +90,7 @@ const state = {
 }
 const {payment_uri: _uri, payment_url: _url, ...listed} = created
 export const PaymentRequestItem = z.object({...listed, ...state}).meta({id: 'PaymentRequestItem'})
+export type PaymentRequestItem = z.infer<typeof PaymentRequestItem>
 export const PaymentRequestState = z
   .object({
     ...created,

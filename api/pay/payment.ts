@@ -4,6 +4,7 @@
 import {z} from 'zod'
 import {formatUnits, parseUnits} from '../../base/units.ts'
 import {type ChainSettings, familyOf, formsOf} from '../../chains/families.ts'
+import {codeFor} from '../../chains/payment-code.ts'
 import {chainCode} from '../../reading/fields.ts'
 import type {Shown, State} from './shown.ts'
 
@@ -62,19 +63,6 @@ export async function shownOf(payment: Payment, settings: ChainSettings): Promis
     transaction: txid && shortened(txid),
     poll_seconds: status === 'paid' ? null : isDue || isSeen(payment) ? secondsBetweenPolls : secondsBetweenLatePolls,
   }
-}
-
-/**
- * What a QR code should hold: the payment URI, or the address alone. The link of a token (EIP-681) begins with its
- * contract, and wallets that read no further send the money there, where it is lost; others take base units for coins
- * (docs/payment-requests.md has the sources). So a token has the address alone.
- */
-export function codeFor(
-  {chain}: ChainSettings,
-  {token, address}: {token: string; address: string},
-  uri: string,
-): string {
-  return token === chain.assets[0].token ? uri : address
 }
 
 const shortened = (txid: string) => (txid.length > 24 ? `${txid.slice(0, 10)}…${txid.slice(-8)}` : txid)

@@ -4,6 +4,7 @@ import {z} from 'zod'
 import {qrSvg} from '../../base/qr.ts'
 import {text} from '../../base/text.ts'
 import {formsOf} from '../../chains/families.ts'
+import {codeFor} from '../../chains/payment-code.ts'
 import type {ChainCode} from '../../chains/registry.ts'
 import {
   currency,
@@ -31,7 +32,6 @@ import {changeErrors, errors} from '../error-codes.ts'
 import {checkAmounts, invalid, notFound, nothingDue} from '../errors.ts'
 import {idempotencyHeaders, keyAndHash} from '../idempotency.ts'
 import {listOf, pageOfList} from '../page.ts'
-import {codeFor} from '../pay/payment.ts'
 import {withAddresses} from '../pool.ts'
 import {settingsWith} from '../tokens.ts'
 

@@ -33,6 +33,9 @@ export interface Context {
   apiUrl: string
   /** How long a payout waits for the whitelist before it fails. */
   payoutTimeoutMs: number
+  /** Until a payment request expires, if whoever makes it says nothing else. */
+  paymentExpiryMs: number
+  paymentLateAfterMs: number
 }
 
 export const doneAlready = 'This was done already: nothing was done a second time.'
@@ -41,7 +44,7 @@ export const doneAlready = 'This was done already: nothing was done a second tim
 export function refusalOf(error: unknown): string | undefined {
   const {code = '', message = ''} = error as Partial<pg.DatabaseError>
   if (code === 'SLDUP') return doneAlready
-  return /^SL(422|429|404|SUS|PAY|TOK|CHN|INV)$/.test(code) ? sentence(message) : undefined
+  return /^SL(409|422|429|404|SUS|PAY|TOK|CHN|INV|PFX)$/.test(code) ? sentence(message) : undefined
 }
 
 /** Why an endpoint is disabled, as app.refuse_disabled says it, in words. */

@@ -401,6 +401,73 @@ describe('with a live session', () => {
   })
 })
 
+describe('payment requests', () => {
+  const asked = {currency: 'ETH-USDC', amount: '25', expiresInSeconds: 3600, lateAfterSeconds: 7200}
+  const prefixOf = async () => (await data.me()).merchant_prefix
+
+  test('one is made as the API makes it, listed, seen with what came for it, and cancelled while it waits', async () => {
+    const externalId = `${await prefixOf()}-invoice-7`
+    expect((await data.currencies()).map(({name}) => name)).toContain('ETH-USDC')
+    expect(await data.createPaymentRequest(request(), {...asked, externalId, tolerance: '0.5%'})).toEqual({
+      id: externalId,
+    })
+    const second = `${await prefixOf()}-invoice-8`
+    await data.createPaymentRequest(request(), {...asked, externalId: second})
+    expect((await data.paymentRequests({})).items.map(({external_id}) => external_id)).toEqual([second, externalId])
+    expect((await data.paymentRequests({status: 'paid'})).items).toEqual([])
+    expect((await data.paymentRequests({chain: 'BTC'})).items).toEqual([])
+
+    const {address, due, tolerance, page_token} = await data.paymentRequest(externalId)
+    expect([due, tolerance]).toEqual(['25000000', '0.125'])
+    expect(page_token).toMatch(/^[\w-]{32}$/)
+    const txid = await money.deposit(address, 25_000_000)
+    const paid = await data.paymentRequest(externalId)
+    expect(paid).toMatchObject({
+      status: 'paid',
+      due: '0',
+      chain: 'ETH',
+      token: 'USDC',
+      receipts: [{txid, amount: '25'}],
+    })
+    expect(paid.events.map(({type}) => type)).toContain('payment_request.paid')
+
+    await data.cancelPaymentRequest(request(), second)
+    expect(await data.paymentRequest(second)).toMatchObject({status: 'cancelled', due: '0'})
+    expect(await codeOf(data.cancelPaymentRequest(request(), externalId))).toBe('SL422')
+    expect((await data.auditLog()).items.map(({action, target}) => [action, target])).toEqual([
+      ['payment_request.cancel', second],
+      ['payment_request.create', second],
+      ['payment_request.create', externalId],
+    ])
+  })
+
+  test('what the API refuses is refused, and the same form sent again makes nothing', async () => {
+    const externalId = `${await prefixOf()}-1`
+    const form = request()
+    await data.createPaymentRequest(form, {...asked, externalId})
+    const refused = async (changes: object, id = request()) =>
+      await codeOf(data.createPaymentRequest(id, {...asked, externalId: `${await prefixOf()}-2`, ...changes}))
+    expect(await refused({}, form)).toBe('SLDUP')
+    expect(await refused({externalId})).toBe('SL409')
+    expect(await refused({externalId: 'other-2'})).toBe('SLPFX')
+    expect(await refused({amount: '0.0000001'})).toBe('SLINV')
+    expect(await refused({currency: 'ETH-DOGE'})).toBe('SL404')
+    expect((await data.paymentRequests({})).items).toHaveLength(1)
+    await money.db.rows('update app.merchant set suspended_at = now() where id = $1', [shop.merchantId])
+    expect(await refused({})).toBe('SLSUS')
+  })
+
+  test('those of another merchant are neither seen nor cancelled', async () => {
+    const externalId = `${await prefixOf()}-1`
+    await data.createPaymentRequest(request(), {...asked, externalId})
+    const other = new Data(pool, (await signIn(money.db, (await money.merchant()).merchantId)).token)
+    expect((await other.paymentRequests({})).items).toEqual([])
+    expect(await codeOf(other.paymentRequest(externalId))).toBe('SL404')
+    expect(await codeOf(other.cancelPaymentRequest(request(), externalId))).toBe('SL404')
+    expect((await data.paymentRequest(externalId)).status).toBe('awaiting')
+  })
+})
+
 describe('what people look for', () => {
   test('a payment request is found by its reference, its address and its transaction, and whoever has one is told so', async () => {
     expect(await data.hasPaymentRequests()).toBe(false)

@@ -5,6 +5,8 @@ import type pg from 'pg'
 import {z} from 'zod'
 import * as balances from '../../reading/balances.ts'
 import {Deposit, SingleDeposit} from '../../reading/deposits.ts'
+import {chainCode} from '../../reading/fields.ts'
+import {PaymentRequestItem, PaymentRequestState} from '../../reading/payment-requests.ts'
 import {PayoutItem, PayoutPart, payoutStatuses} from '../../reading/payouts.ts'
 import {User} from '../../reading/users.ts'
 import * as webhooks from '../../reading/webhooks.ts'
@@ -66,6 +68,21 @@ export const DepositDetail = SingleDeposit.extend({
   events: z.array(Event),
 })
 export type DepositDetail = z.infer<typeof DepositDetail>
+
+export const PaymentRequestDetail = PaymentRequestState.omit({payment_uri: true, payment_url: true}).extend({
+  chain: chainCode,
+  token: z.string(),
+  /** Of the page that customers see. */
+  page_token: z.string(),
+  /** What is to be sent, in base units; 0 if enough was seen, or it has ended. */
+  due: z.string(),
+  events: z.array(Event),
+})
+export type PaymentRequestDetail = z.infer<typeof PaymentRequestDetail>
+
+/** What a payment request can ask for. */
+export const Currency = z.object({name: z.string(), display_name: z.string()})
+export type Currency = z.infer<typeof Currency>
 
 export const Payout = PayoutItem.extend({
   /** From when on its address counts as whitelisted, if it waits for that. */
@@ -166,6 +183,17 @@ const pageSize = 25
 const Created = z.object({id: z.string(), secret: z.string()})
 const Id = z.object({id: z.string()})
 
+export interface NewPaymentRequest {
+  currency: string
+  externalId: string
+  /** A plain decimal. */
+  amount: string
+  expiresInSeconds: number
+  /** A plain decimal, or a percentage such as 0.5%; absent: as the account has it. */
+  tolerance?: string | undefined
+  lateAfterSeconds: number
+}
+
 /** The values of a call, behind the token. */
 type Value = string | number | boolean | Buffer | string[] | null
 
@@ -210,6 +238,17 @@ export class Data {
     this.#call(pageOf(PayoutPart), 'payout_parts', id, before ?? null, pageSize)
   /** The balance of a pair; null if there is none. */
   balance = (chain: string, token: string) => this.#call(Balance.nullable(), 'balance', chain, token)
+  paymentRequests = (by: {status?: string; chain?: string; before?: string}): Promise<Page<PaymentRequestItem>> =>
+    this.#call(
+      pageOf(PaymentRequestItem),
+      'payment_requests',
+      by.status ?? null,
+      by.chain ?? null,
+      by.before ?? null,
+      pageSize,
+    )
+  paymentRequest = (externalId: string) => this.#call(PaymentRequestDetail, 'payment_request', externalId)
+  currencies = () => this.#call(z.array(Currency), 'currencies')
   /** How much of a new payment request may be missing, in basis points. */
   paymentTolerance = () => this.#call(z.int(), 'payment_tolerance')
   payoutAddresses = () => this.#call(z.array(balances.PayoutAddressState), 'payout_addresses')
@@ -233,6 +272,25 @@ export class Data {
     this.#call(Id, 'create_api_key', request, secretHash, label, scopes)
   revokeApiKey = (request: string, id: string) => this.#call(z.unknown(), 'revoke_api_key', request, id)
   setPaymentTolerance = (request: string, bps: number) => this.#call(z.unknown(), 'set_payment_tolerance', request, bps)
+  /** Rejects with SL503 while no address is free. */
+  createPaymentRequest = (request: string, asked: NewPaymentRequest) =>
+    this.#call(
+      Id,
+      'create_payment_request',
+      request,
+      asked.currency,
+      asked.externalId,
+      asked.amount,
+      asked.expiresInSeconds,
+      asked.tolerance ?? null,
+      asked.lateAfterSeconds,
+    )
+  cancelPaymentRequest = (request: string, externalId: string) =>
+    this.#call(z.unknown(), 'cancel_payment_request', request, externalId)
+  /** Has custody make addresses. */
+  askForAddresses = async () => {
+    await this.#pool.query(`select pg_notify('address_pool_low', '')`)
+  }
   setPayoutAddress = (request: string, chain: string, address: string) =>
     this.#call(z.unknown(), 'set_payout_address', request, chain, address)
   /** `address`: where it goes, as the person saw it; undefined if none was registered. */

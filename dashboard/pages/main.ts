@@ -18,11 +18,13 @@ const connectTimeoutMs = 5_000
 
 async function main({outage}: Ends): Promise<void> {
   const settings = readSettings()
-  const {host, port, publicUrl, chains, webhookAllowPrivate, payoutTimeoutMs} = settings
+  const {host, port, publicUrl, chains, webhookAllowPrivate, payoutTimeoutMs, paymentExpiryMs, paymentLateAfterMs} =
+    settings
   const max = connections.sluice_dashboard.pool
   const pool = openPool(databaseUrlOf(settings), {name: 'sluice-dashboard', max, log, connectTimeoutMs})
   const apiUrl = publicUrl ?? `http://${host}:${port}`
-  const app = await buildServer({pool, log, outage, chains, webhookAllowPrivate, apiUrl, payoutTimeoutMs})
+  const waits = {payoutTimeoutMs, paymentExpiryMs, paymentLateAfterMs}
+  const app = await buildServer({pool, log, outage, chains, webhookAllowPrivate, apiUrl, ...waits})
   await observe({...settings, log})
   await stayUp(pool, {url: databaseUrlOf(settings), name: 'sluice-dashboard-held', outage}, () => app.close())
   const socket = dashboardSocket(settings.home)

@@ -42,6 +42,8 @@ beforeAll(async () => {
     webhookAllowPrivate: true,
     apiUrl: 'http://127.0.0.1:8080',
     payoutTimeoutMs: 86_400_000,
+    paymentExpiryMs: 86_400_000,
+    paymentLateAfterMs: 7_200_000,
   })
   await app.listen({path: socketPath})
 })
@@ -213,6 +215,8 @@ test('a database that is away is a page that says so, not an error', async () =>
     webhookAllowPrivate: true,
     apiUrl: '',
     payoutTimeoutMs: 86_400_000,
+    paymentExpiryMs: 86_400_000,
+    paymentLateAfterMs: 7_200_000,
   })
   const response = await away.inject({url: '/', headers: {'sluice-session': 'x'}})
   expect([response.statusCode, response.headers['retry-after']]).toEqual([503, '5'])

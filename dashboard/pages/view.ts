@@ -21,6 +21,10 @@ export const counted = (count: number, what: string): string => `${count} ${what
 /** A user's reference: one of spaces alone would leave nothing to click on. */
 export const referenceOf = (externalRef: string): string => (externalRef.trim() ? externalRef : 'blank reference')
 
+/** A reference as payment requests have it: behind the account's prefix, once. */
+export const referenceWith = (prefix: string, text: string): string =>
+  text.startsWith(`${prefix}-`) ? text : `${prefix}-${text}`
+
 /** A path with a query; what is undefined or empty is left out. */
 export function urlOf(path: string, query: Fields): string {
   const pairs = Object.entries(query).flatMap(([name, value]) =>

@@ -30,6 +30,8 @@ test('the routes that change something are known to this test', () => {
     '/api-keys',
     '/api-keys/:id/revoke',
     '/api-keys/:id/rotate',
+    '/payment-requests',
+    '/payment-requests/:id/cancel',
     '/payment-requests/tolerance',
     '/payout-addresses/:chain',
     '/payouts',

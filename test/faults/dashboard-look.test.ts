@@ -162,7 +162,12 @@ describe.skipIf(!hasChromium)('the dashboard in Chromium (skipped without one: s
       `select app.public_id('dep', id) as deposit, app.public_id('pay', $2) as payout from app.deposit where txid = $1`,
       [txid, payout],
     )
-    return [`/deposits/${ids!.deposit}`, `/payouts/${ids!.payout}`, '/payouts/new?chain=ETH&token=ETH']
+    return [
+      `/payment-requests/${encodeURIComponent(externalId)}`,
+      `/deposits/${ids!.deposit}`,
+      `/payouts/${ids!.payout}`,
+      '/payouts/new?chain=ETH&token=ETH',
+    ]
   }
 
   test('every page fits 320, 390, 768, 820 and 1440 pixels, light and dark; amounts are shown in full; axe finds nothing; the browser does not complain', async () => {
@@ -173,10 +178,9 @@ describe.skipIf(!hasChromium)('the dashboard in Chromium (skipped without one: s
     const wrong: string[] = []
     const visits: [Person | undefined, string][] = [
       ...[...pagesOf(site, ids), ...more].map((path): [Person, string] => [ada, path]),
-      ...['/', '/deposits', '/payouts', '/api-keys', '/webhooks', '/audit-log'].map((path): [Person, string] => [
-        empty,
-        path,
-      ]),
+      ...['/', '/deposits', '/payouts', '/payment-requests', '/api-keys', '/webhooks', '/audit-log'].map(
+        (path): [Person, string] => [empty, path],
+      ),
       [undefined, invitation],
     ]
     const tab = async () => {

@@ -3,9 +3,11 @@
 import type {Browser, Page, Route} from 'playwright-core'
 import {afterAll, afterEach, beforeAll, beforeEach, describe, expect, test} from 'vitest'
 import {eventTypes} from '../../base/event-types.ts'
+import {fillPool} from '../support/api.ts'
 import {hasChromium, launchChromium} from '../support/chromium.ts'
 import {alertOf, fieldOf, follow, heading, main, type Person, Site, send} from '../support/dashboard-site.ts'
 import {idOf, type TestUser} from '../support/people.ts'
+import {readQr} from '../support/qr.ts'
 import {until} from '../support/until.ts'
 import {type Receiver, startReceiver} from '../support/webhooks.ts'
 
@@ -79,6 +81,46 @@ describe.skipIf(!hasChromium)('the dashboard in Chromium (skipped without one: s
       'API key: create',
       ...['Authenticator: set up', 'Invitation: accept', 'Invitation: create'],
     ])
+  })
+
+  test('a payment request is made, shown to its customer, seen and paid while its page is open, and another one is cancelled', async () => {
+    await fillPool(site.money.db, 2)
+    await open('/payment-requests')
+    await says('No payment requests yet.')
+    await click('link', 'New payment request')
+    await page.getByRole('combobox', {name: 'Currency'}).selectOption('ETH-USDC')
+    await send(page, {Amount: '0,5', Reference: 'invoice 7/25'}, 'Make the payment request')
+    expect(await alertOf(page)).toBe('Amount must be a plain decimal, such as 25.5.')
+    expect(await fieldOf(page, 'Reference').inputValue()).toBe('invoice 7/25')
+    await send(page, {Amount: '12.5', 'May be missing': '0.5'}, 'Make the payment request')
+    await heading(page, 'Request for 12.5 USDC')
+    const [made] = await site.money.db.rows<{external_id: string; address: string; tolerance: string}>(
+      `select r.external_id, a.address, r.tolerance from app.payment_request r join app.address a on a.payment_request_id = r.id
+       where r.merchant_id = $1`,
+      [shop.merchantId],
+    )
+    expect(made).toMatchObject({external_id: expect.stringMatching(/-invoice 7\/25$/), tolerance: '62500'})
+    const customer = await page.getByRole('link', {name: 'Open the page'}).getAttribute('href')
+    expect(await (await fetch(customer!)).text()).toContain(made!.address)
+    const picture = await page.getByRole('img', {name: 'QR code of the payment'}).screenshot()
+    expect((await readQr(picture)).text).toBe(made!.address)
+
+    await site.money.deposit(made!.address, 12_500_000, {final: false})
+    await page.getByText('12.5 USDC came').waitFor() // by itself
+    await site.money.finalise()
+    await page.getByRole('status').getByText('paid', {exact: true}).waitFor()
+    expect(await page.getByRole('img', {name: 'QR code of the payment'}).count()).toBe(0)
+    await open(`/search?q=${encodeURIComponent(made!.external_id)}`)
+    await heading(page, 'Request for 12.5 USDC')
+
+    await open('/payment-requests/new?amount=7&reference=other')
+    await says('This form is filled in already.')
+    await click('button', 'Make the payment request')
+    await click('link', 'Cancel the request')
+    await click('button', 'Cancel the request')
+    await page.getByRole('status').getByText('cancelled', {exact: true}).waitFor()
+    await open('/payment-requests?status=paid')
+    expect(await page.getByRole('row').count()).toBe(2)
   })
 
   test('a payout address that cannot be right is refused with the reason; another one waits for the operator, whose command is shown', async () => {

@@ -2,6 +2,7 @@
 // and what to fill them with.
 import {randomUUID} from 'node:crypto'
 import type {FastifyInstance} from 'fastify'
+import {fillPool} from './api.ts'
 import type {Person, Site} from './dashboard-site.ts'
 import type {Money} from './money.ts'
 import {password} from './sign-in.ts'
@@ -30,6 +31,11 @@ export async function things(
   )
   await site.money.deposit(user!.address, 20_000_000)
   const payout = await person.http.post('/payouts', await payoutForm(site.money, person))
+  await fillPool(site.money.db, 1)
+  const request = await person.http.post(
+    '/payment-requests',
+    form({currency: 'ETH-USDC', amount: '25', reference: 'invoice 7/25', hours: '24'}),
+  )
   const deposits = await person.http.get('/deposits')
   const users = await person.http.get('/users')
   return {
@@ -37,6 +43,7 @@ export async function things(
     webhooks: endpointId,
     deliveries: last(delivery.location),
     payouts: last(payout.location),
+    'payment-requests': last(request.location),
     deposits: /href="\/deposits\/(dep_[^"]+)"/.exec(deposits.text)![1]!,
     users: /href="\/users\/(usr_[^"]+)"/.exec(users.text)![1]!,
   }
@@ -93,6 +100,7 @@ export async function stateOf({money}: Site): Promise<unknown> {
        (select json_agg(to_jsonb(w) - 'failing_since' order by w.id) from app.webhook_endpoint w) as endpoints,
        (select json_agg(a order by a.chain, a.address) from app.payout_address a) as addresses,
        (select json_agg(m.payment_tolerance_bps order by m.id) from app.merchant m) as tolerances,
+       (select json_agg(r order by r.id) from app.payment_request r) as requests,
        (select count(*)::int from app.delivery) as deliveries, (select json_agg(s.token order by s.id) from auth.session s) as sessions,
        (select json_agg(a.password order by a.id) from auth.account a) as passwords, (select count(*)::int from auth.authenticator) as authenticators`,
   )
@@ -105,6 +113,10 @@ export const filled = (email: string) =>
     scopes: 'read',
     address: '0xd8dA6BF26964aF9D7eEd9e03E53415D37aA96045',
     tolerance: '1',
+    currency: 'ETH-USDC',
+    amount: '25',
+    reference: 'x',
+    hours: '24',
     chain: 'ETH',
     token: 'USDC',
     url: 'https://example.com/',

@@ -68,7 +68,7 @@ export class Site {
     const authPool = openPool(money.db.url('sluice_auth'), {name: 'sluice-auth', max: 4})
     const pagesPool = openPool(money.db.url('sluice_dashboard'), {name: 'sluice-dashboard', max: 4})
     const api = await startApi(money.db)
-    const {chains, payoutTimeoutMs} = readSettings({})
+    const {chains, payoutTimeoutMs, paymentExpiryMs, paymentLateAfterMs} = readSettings({})
     const outage = new Outage(log)
     const pages = await buildPages({
       pool: pagesPool,
@@ -78,6 +78,8 @@ export class Site {
       webhookAllowPrivate: true,
       apiUrl: api.url,
       payoutTimeoutMs,
+      paymentExpiryMs,
+      paymentLateAfterMs,
     })
     await pages.listen({path: socket})
     let url = ''

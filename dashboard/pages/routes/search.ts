@@ -10,8 +10,7 @@ export function search(app: App): void {
   app.get('/search', async (request, reply) => {
     const {q} = read(Query, request.query)
     const found = q === '' ? [] : await request.data.search(q)
-    const path = found.length === 1 && pathOf(found[0]!)
-    if (path) return reply.code(303).header('location', path).send()
+    if (found.length === 1) return reply.code(303).header('location', pathOf(found[0]!)).send()
     return show(request, searchPage({text: q, found, hasPaymentRequests: await request.data.hasPaymentRequests()}))
   })
 }

@@ -1,33 +1,30 @@
 // What a search found.
 
 import {type Html, html} from '../../../base/html.ts'
-import {apiDocs, card, table} from '../../components.ts'
+import {card, link, table} from '../../components.ts'
 import type {Found} from '../data.ts'
 import type {View} from '../view.ts'
+import {paymentRequestPath} from './payment-requests.ts'
 
-/** Without a path: what has no page here. */
-const kinds: Record<Found['kind'], [name: string, path?: (found: Found) => string]> = {
+const kinds: Record<Found['kind'], [name: string, path: (found: Found) => string]> = {
   user: ['User', ({id}) => `/users/${id}`],
   deposit: ['Deposit', ({id}) => `/deposits/${id}`],
   payout: ['Payout', ({id}) => `/payouts/${id}`],
   payout_address: ['Payout address', ({id}) => `/payout-addresses#${id}`],
-  payment_request: ['Payment request'],
+  payment_request: ['Payment request', ({id}) => paymentRequestPath(id)],
   endpoint: ['Webhook endpoint', ({id}) => `/webhooks/${id}`],
   delivery: ['Delivery', ({id, endpoint_id}) => `/webhooks/${endpoint_id}/deliveries/${id}`],
   api_key: ['API key', ({id}) => `/api-keys#${id}`],
 }
 
-export const pathOf = (found: Found): string | undefined => kinds[found.kind][1]?.(found)
+export const pathOf = (found: Found): string => kinds[found.kind][1](found)
 
 /** Payments that the lists of deposits leave out. */
-export const aboutPaymentRequests = html`<p class="soft small">What is paid for payment requests is in the balance, and is not listed among the deposits yet: your server lists it with <code>GET /v1/payment-requests</code> (${apiDocs('API reference')}). The search finds a request by its reference, address or txid.</p>`
+export const aboutPaymentRequests = html`<p class="soft small">What is paid for ${link('/payment-requests', 'payment requests')} is in the balance, and is not listed among the deposits.</p>`
 
 const nothing = html`<p><strong>Nothing was found.</strong></p><p>The search finds whole ids and references, not parts of them, and no senders of payments.</p><p>Are you looking for a payment? One in a token that is not accepted here is known to the operator alone: ask the operator, with its txid.</p>`
 
-const nameOf = (found: Found): Html => {
-  const path = pathOf(found)
-  return path ? html`<a class="clip" href="${path}">${found.label}</a>` : html`<strong>${found.label}</strong>`
-}
+const nameOf = (found: Found): Html => html`<a class="clip" href="${pathOf(found)}">${found.label}</a>`
 
 interface Search {
   text: string

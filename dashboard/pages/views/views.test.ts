@@ -5,13 +5,14 @@ import {describe, expect, test} from 'vitest'
 import type {PayoutPart} from '../../../reading/payouts.ts'
 import {page} from '../../layout.ts'
 import type {ShownChain} from '../chains.ts'
-import type {AuditEntry, Endpoint, Me, Overview, PayoutDetail} from '../data.ts'
+import type {AuditEntry, Endpoint, Me, Overview, PaymentRequestDetail, PayoutDetail} from '../data.ts'
 import type {View} from '../view.ts'
 import {apiKeysPage, createdApiKeyPage, newApiKeyPage, revokeKeyPage} from './api-keys.ts'
 import {auditLogPage} from './audit-log.ts'
 import {deliveryPage, sentAgain} from './deliveries.ts'
 import {depositPage, depositsPage} from './deposits.ts'
 import {overviewPage} from './overview.ts'
+import {newPaymentRequestPage, paymentRequestPage, paymentRequestsPage} from './payment-requests.ts'
 import {payoutAddressesPage, payoutAddressPage} from './payout-addresses.ts'
 import {payoutParts, payoutPartsPage} from './payout-parts.ts'
 import {payoutPage} from './payouts.ts'
@@ -164,16 +165,37 @@ function thingsOf(text: string) {
     has_whitelisted: false,
     has_payment_requests: true,
   }
-  return {chain, chains, me, delivery, deposit, payout, parts, endpoint, key, address, audit, overview}
+  const request: PaymentRequestDetail = {
+    ...{external_id: text, currency: text, address: text, amount: text, tolerance: text, expires_at: at},
+    metadata: {[text]: text},
+    return_url: text,
+    ...{status: 'awaiting', explanation: text, amount_received: text, amount_pending: text, shortfall: text},
+    ...{amount_missing: text, late: true, txid: text, paid_at: at, created_at: at, cancelled_at: at},
+    receipts: [
+      {
+        ...{txid: text, output_index: 0, amount: text, status: 'final', confirmations: 1, late: true},
+        ...{settlement_id: text, created_at: at},
+      },
+    ],
+    ...{chain: 'ETH', token: text, page_token: text, due: '1', events},
+  }
+  return {chain, chains, me, delivery, deposit, payout, parts, endpoint, key, address, audit, overview, request}
 }
 
 /** Every page that shows text of others. */
 function viewsOf(text: string): View[] {
-  const {chain, chains, me, delivery, deposit, payout, parts, endpoint, key, address, audit, overview} = thingsOf(text)
+  const {chain, chains, me, delivery, deposit, payout, parts, endpoint, key, address, audit, overview, request} =
+    thingsOf(text)
   return [
     overviewPage({overview, chains, me, apiUrl: text}),
     depositPage(deposit, chain),
     depositsPage({query: {}, page: {items: [deposit], next: null}, chains, hasPaymentRequests: true}, [text]),
+    paymentRequestsPage({query: {}, page: {items: [request], next: text}}, {bps: 50, isSaved: true}, [text]),
+    paymentRequestPage({found: request, chain, pageUrl: text, code: null}),
+    newPaymentRequestPage({
+      ...{currencies: [{name: text, display_name: text}], bps: 50, hours: text, prefix: text, error: text},
+      typed: {currency: text, amount: text, reference: text},
+    }),
     payoutPage(payout, chain, payoutParts(parts)),
     payoutPartsPage(parts),
     userPage(
@@ -341,7 +363,7 @@ describe('what pages say', () => {
     for (const hasPaymentRequests of [true, false]) {
       const deposits = depositsPage({query: {}, page: {items: [], next: null}, chains, hasPaymentRequests}, [])
       for (const view of [deposits, searchPage({text: 'x', found: [], hasPaymentRequests})])
-        expect(readingOf(view).includes('GET /v1/payment-requests')).toBe(hasPaymentRequests)
+        expect(readingOf(view).includes('is not listed among the deposits')).toBe(hasPaymentRequests)
     }
   })
 

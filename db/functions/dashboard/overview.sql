@@ -77,9 +77,10 @@ begin
       and d.id between app.uuid_at(e.created_at - interval '1 minute') and app.uuid_at(e.created_at + interval '1 minute')
     where e.id = dashboard.uuid_of('evt_test', given) and e.merchant_id = merchant and e.is_test and w.deleted_at is null
     union all
-    select k.kind, app.public_id(k.prefix, e.subject_id), null, e.type
-    from app.event e join (values ('deposit.', 'deposit', 'dep'), ('payout.', 'payout', 'pay'), ('webhook_endpoint.', 'endpoint', 'whe')) k (type, kind, prefix)
-      on starts_with(e.type, k.type) -- a payment request has no page here
+    select k.kind, coalesce(r.external_id, app.public_id(k.prefix, e.subject_id)), null, e.type
+    from app.event e join (values ('deposit.', 'deposit', 'dep'), ('payout.', 'payout', 'pay'), ('webhook_endpoint.', 'endpoint', 'whe'),
+        ('payment_request.', 'payment_request', 'prq')) k (type, kind, prefix) on starts_with(e.type, k.type)
+      left join app.payment_request r on r.id = e.subject_id
     where e.id = dashboard.uuid_of('evt', given) and e.merchant_id = merchant and not e.is_test
     union all
     select 'api_key', app.public_id('key', k.id), null, coalesce(k.label, 'no label')

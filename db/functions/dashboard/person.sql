@@ -25,14 +25,21 @@ language sql stable set search_path = pg_catalog as $$
 $$;
 comment on function dashboard.merchant_of is 'The merchant of a live session; raises SLAUT if there is none.';
 
+create or replace function dashboard.refuse_suspended(merchant uuid) returns void
+language plpgsql stable set search_path = pg_catalog as $$
+begin
+  if exists (select from app.merchant m where m.id = merchant and m.suspended_at is not null) then
+    raise exception 'the operator has suspended this account; ask the operator why' using errcode = 'SLSUS';
+  end if;
+end $$;
+comment on function dashboard.refuse_suspended is 'Raises SLSUS if the merchant is suspended.';
+
 create or replace function dashboard.require_full_rights(token text) returns void
 language plpgsql stable security definer set search_path = pg_catalog as $$
 declare who record;
 begin
   select * into who from dashboard.person(require_full_rights.token);
-  if exists (select from app.merchant m where m.id = who.merchant_id and m.suspended_at is not null) then
-    raise exception 'the operator has suspended this account; ask the operator why' using errcode = 'SLSUS';
-  end if;
+  perform dashboard.refuse_suspended(who.merchant_id);
   if not who.is_fresh then raise exception 'show the second factor again' using errcode = 'SLSTP'; end if;
 end $$;
 comment on function dashboard.require_full_rights is 'Raises SLSUS if the merchant is suspended, and SLSTP unless the second factor was shown within ten minutes.';

@@ -145,6 +145,13 @@ export const requests: Mutation[] = [
     tests: ['api/payment-requests.test.ts', 'api/contract.test.ts'],
   },
   {
+    rule: 'A suspended merchant makes no payment request in the dashboard',
+    function: 'dashboard.create_payment_request',
+    from: '  perform dashboard.refuse_suspended(who.merchant_id);\n',
+    to: '',
+    tests: ['dashboard/pages/data.test.ts'],
+  },
+  {
     rule: 'An event is read by its merchant alone',
     function: 'app.read_event',
     from: 'e.id = of_id and e.merchant_id = of_merchant',
