@@ -6241,6 +6241,9 @@ create table dashboard.used_code (
 -- Uses an invitation: makes the person, with this name, e-mail address and hashed password; or gives the person of a reset this password. Returns the person.
 CREATE OR REPLACE FUNCTION dashboard.accept_invitation(of_token_hash bytea, of_name text, of_email text, password_hash text, from_ip text) RETURNS uuid LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 0510184d7f7af6c6bd9ca2b5408918dd;
 
+-- What to ask the lists for, to find an amount (and its token, or null) of any asset.
+CREATE OR REPLACE FUNCTION dashboard.amounts_of(amount text[]) RETURNS TABLE(asked jsonb) LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 595971652e5388f957ac8cc5ea24d490;
+
 -- All keys, those that work first, the newest first.
 CREATE OR REPLACE FUNCTION dashboard.api_keys(token text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 2acc55acb565356462e964780af3e857;
 
@@ -6418,8 +6421,8 @@ CREATE OR REPLACE FUNCTION dashboard.revoke_api_key(token text, request uuid, pu
 -- Makes a new secret, which is shown once; the old one signs, too, for 24 hours.
 CREATE OR REPLACE FUNCTION dashboard.rotate_webhook_secret(token text, request uuid, public_id text) RETURNS json LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 6eea74abc8ee81ab1c2a2ccfedca8de4;
 
--- What has this transaction id, address, external_ref or id: at most 50.
-CREATE OR REPLACE FUNCTION dashboard.search(token text, given text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 13cc68b5b3cea03136fd43a881dc5f28;
+-- What has this transaction id, address (also of a sender, or that a payout went to), reference, amount or id: at most 50, the newest of each kind.
+CREATE OR REPLACE FUNCTION dashboard.search(token text, given text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 9cea06acf4b8e7a998c200efc0c778e0;
 
 -- The second factors that a person has.
 CREATE OR REPLACE FUNCTION dashboard.second_factors(of_user uuid, OUT has_authenticator boolean, OUT recovery_codes integer, OUT passkeys integer) RETURNS record LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as a8c7cad1f931b8bb424a939940767205;

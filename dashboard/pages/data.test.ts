@@ -469,6 +469,26 @@ describe('payment requests', () => {
 })
 
 describe('what people look for', () => {
+  test('a sender, the destination of a payout, and an amount lead to what has them, and to nothing of others', async () => {
+    const sender = '0x9965507D1a55bcC2695C58ba16FB37d819B0A4dc'
+    const transfer = {txid: money.newTxid(), token: 'USDC', amount: 12_500_000n, recipient: shop.address, sender}
+    await money.block([transfer], [])
+    await money.finalise()
+    const {id} = await data.createPayout(request(), 'ETH', 'USDC', await money.payoutAddress(shop.merchantId))
+    const {net, address} = await data.payout(id)
+    const kinds = async (text: string, of = data) => (await of.search(text)).map(({kind, label}) => [kind, label])
+    const deposit = ['deposit', '12.5 USDC on ETH, final']
+    const payout = ['payout', `${net} USDC on ETH, pending`]
+    expect(await kinds(sender)).toEqual([deposit])
+    expect(await kinds(sender.toUpperCase().replace('0X', '0x'))).toEqual([deposit])
+    expect(await kinds(address)).toEqual([payout, ['payout_address', address]])
+    for (const text of ['12.5', '12.50', '12.5 usdc']) expect([text, await kinds(text)]).toEqual([text, [deposit]])
+    expect(await kinds(net)).toEqual([payout])
+    expect(await kinds('12.5 ETH')).toEqual([])
+    const other = new Data(pool, (await signIn(money.db, (await money.merchant()).merchantId)).token)
+    for (const text of [sender, address, '12.5', net]) expect([text, await kinds(text, other)]).toEqual([text, []])
+  })
+
   test('a payment request is found by its reference, its address and its transaction, and whoever has one is told so', async () => {
     expect(await data.hasPaymentRequests()).toBe(false)
     const made = await paymentRequests.create(money.api, shop.merchantId, {amount: 2_500_000})

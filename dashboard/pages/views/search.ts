@@ -22,7 +22,7 @@ export const pathOf = (found: Found): string => kinds[found.kind][1](found)
 /** Payments that the lists of deposits leave out. */
 export const aboutPaymentRequests = html`<p class="soft small">What is paid for ${link('/payment-requests', 'payment requests')} is in the balance, and is not listed among the deposits.</p>`
 
-const nothing = html`<p><strong>Nothing was found.</strong></p><p>The search finds whole ids and references, not parts of them, and no senders of payments.</p><p>Are you looking for a payment? One in a token that is not accepted here is known to the operator alone: ask the operator, with its txid.</p>`
+const nothing = html`<p><strong>Nothing was found.</strong></p><p>The search finds whole ids, addresses, references and amounts (12.5, or 12.5 USDC), not parts of them.</p><p>Are you looking for a payment? One in a token that is not accepted here is known to the operator alone: ask the operator, with its txid.</p>`
 
 const nameOf = (found: Found): Html => html`<a class="clip" href="${pathOf(found)}">${found.label}</a>`
 
@@ -35,7 +35,7 @@ interface Search {
 export const searchPage = ({text, found, hasPaymentRequests}: Search): View => ({
   title: 'Search',
   section: '/search',
-  body: html`<form class="row search-row" role="search" aria-label="Everything" method="get"><label class="field"><span>A transaction id, an address, your reference of a user or a payment request, or an id</span><input type="search" name="q" value="${text}" required maxlength="255" autocomplete="off"${!text && html` autofocus`}></label><button>Search</button></form>
+  body: html`<form class="row search-row" role="search" aria-label="Everything" method="get"><label class="field"><span>A transaction id, an address (also of whoever paid, or where a payout went), a reference, an amount, or an id</span><input type="search" name="q" value="${text}" required maxlength="255" autocomplete="off"${!text && html` autofocus`}></label><button>Search</button></form>
 ${
   text &&
   card({

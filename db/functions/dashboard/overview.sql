@@ -29,11 +29,20 @@ end $$;
 comment on function dashboard.has_payment_requests is 'Whether there is any payment request: what is paid for one is in the balance, and no deposit of a user.';
 grant execute on function dashboard.has_payment_requests to sluice_dashboard;
 
+create or replace function dashboard.amounts_of(amount text[]) returns table (asked jsonb)
+language sql stable set search_path = pg_catalog as $$
+  select jsonb_build_object('chain', a.chain, 'token', a.token, 'amount_from', amount[1], 'amount_to', amount[1]) from app.asset a
+  where amount is not null and scale(amount[1]::numeric) <= a.decimals and coalesce(a.token = upper(amount[2]), true)
+$$;
+comment on function dashboard.amounts_of is 'What to ask the lists for, to find an amount (and its token, or null) of any asset.';
+
 create or replace function dashboard.search(token text, given text) returns json
 language plpgsql stable security definer set search_path = pg_catalog as $$
 declare
   merchant uuid := dashboard.merchant_of(token);
   of_txid text := case when given ~* '^(0x)?[0-9a-f]{64}$' then lower(given) else given end; -- hex is stored in lower case; base58 is left as it is
+  of_address text := case when given ~ '^[0-9A-Za-z]{26,63}$' then given end; -- of no chain longer, and every transaction id is
+  amount text[] := regexp_match(given, '^(\d{1,40}(?:\.\d{1,40})?)(?: +(\w{1,20}))?$'); -- 12.5, or 12.5 USDC
 begin
   return (select coalesce(json_agg(f), '[]') from (
     select 'user' as kind, app.public_id('usr', u.id) as id, null::text as endpoint_id, u.external_ref as label
@@ -43,16 +52,20 @@ begin
     union all
     select 'deposit', app.public_id('dep', d.id), null, app.decimal(d.amount, a.decimals) || ' ' || d.token || ' on ' || d.chain || ', ' || d.status
     from (select * from app.deposit o where o.txid = of_txid
-      union select * from app.deposit o where o.id = dashboard.uuid_of('dep', given)) d
+      union select * from app.deposit o where o.id = dashboard.uuid_of('dep', given)
+      union select o.* from app.asked_deposits(merchant, jsonb_build_object('sender', of_address), null, 20) o where of_address is not null
+      union select o.* from dashboard.amounts_of(amount) w cross join lateral app.asked_deposits(merchant, w.asked, null, 5) o) d
     join app.asset a on a.chain = d.chain and a.token = d.token
     where d.merchant_id = merchant and d.credited and d.user_id is not null
     union all
     select 'payout', app.public_id('pay', p.id), null, app.decimal(p.net, a.decimals) || ' ' || p.token || ' on ' || p.chain || ', ' || p.status
     from (select s.payout_id as id from app.outgoing_attempt o join app.outgoing_payment s on s.id = o.outgoing_payment_id
         where o.txid = of_txid and s.kind = 'payout'
-      union select dashboard.uuid_of('pay', given)) o
+      union select dashboard.uuid_of('pay', given)
+      union select o.id from app.asked_payouts(merchant, jsonb_build_object('address', of_address), null, 20) o where of_address is not null
+      union select o.id from dashboard.amounts_of(amount) w cross join lateral app.asked_payouts(merchant, w.asked, null, 5) o) o
     join app.payout p on p.id = o.id join app.asset a on a.chain = p.chain and a.token = p.token
-    where p.merchant_id = merchant and (p.txid = of_txid or p.id = dashboard.uuid_of('pay', given))
+    where p.merchant_id = merchant and (p.txid = of_txid or p.id = dashboard.uuid_of('pay', given) or of_address is not null or amount is not null)
     union all
     select 'payout_address', p.chain, null, p.address
     from app.payout_address p join app.chain c on c.chain = p.chain
@@ -61,7 +74,9 @@ begin
     select 'payment_request', r.external_id, null, app.decimal(r.amount, a.decimals) || ' ' || r.token || ' on ' || r.chain || ', ' || r.status
     from (select o.payment_request_id as id from app.deposit o where o.txid = of_txid
       union select o.payment_request_id from app.chain c join app.address o on o.chain = c.chain and o.match_key = app.match_key(given, c.folds_addresses)
-      union select o.id from app.payment_request o where o.merchant_id = merchant and o.external_id = app.request_ref(merchant, given)) f
+      union select o.id from app.payment_request o where o.merchant_id = merchant and o.external_id = app.request_ref(merchant, given)
+      union select o.id from app.asked_payment_requests(merchant, jsonb_build_object('sender', of_address), null, 20) o where of_address is not null
+      union select o.id from dashboard.amounts_of(amount) w cross join lateral app.asked_payment_requests(merchant, w.asked, null, 5) o) f
     join app.payment_request r on r.id = f.id join app.asset a on a.chain = r.chain and a.token = r.token
     where r.merchant_id = merchant
     union all
@@ -87,7 +102,7 @@ begin
     from app.api_key k where k.id = dashboard.uuid_of('key', given) and k.merchant_id = merchant
     limit 50) f);
 end $$;
-comment on function dashboard.search is 'What has this transaction id, address, external_ref or id: at most 50.';
+comment on function dashboard.search is 'What has this transaction id, address (also of a sender, or that a payout went to), reference, amount or id: at most 50, the newest of each kind.';
 grant execute on function dashboard.search to sluice_dashboard;
 
 create or replace function dashboard.audit_log(token text, before text, size int) returns json
