@@ -9,6 +9,8 @@ import {apiDocs, signOut} from './components.ts'
 export interface Person {
   email: string
   merchant: string
+  /** The coins of all networks are worth nothing. Absent where the page shows no money. */
+  isTest?: boolean
 }
 
 export interface PageOptions {
@@ -53,7 +55,7 @@ export function page({title, body, person, section, parent, actions, lead, isLiv
 <script src="/static/htmx.js" defer></script><script src="/static/browser.js" type="module"></script></head>
 <body${person ? '' : html` class="alone"`}${isLive ? html` data-live` : ''}><a class="skip" href="#main">Skip to content</a>
 ${person ? navigationOf(person, section) : html`<header><span class="brand">${mark}Sluice</span></header>`}
-<main id="main" tabindex="-1">${parent && html`<a class="parent" href="${parent[0]}">${parent[1]}</a>`}
+<main id="main" tabindex="-1">${person?.isTest && html`<p class="test-network">Test network: the coins here are worth nothing</p>`}${parent && html`<a class="parent" href="${parent[0]}">${parent[1]}</a>`}
 <div class="title"><h1>${title}</h1>${actions && html`<div class="actions">${actions}</div>`}</div>${lead && html`<p class="lead">${lead}</p>`}
 ${body}</main><p id="said" role="status" class="unseen"></p></body></html>`.text
 }

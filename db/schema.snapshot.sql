@@ -6332,7 +6332,7 @@ CREATE OR REPLACE FUNCTION dashboard.limit_session() RETURNS trigger LANGUAGE pl
 CREATE OR REPLACE FUNCTION dashboard.lock_second_factors(of_token text) RETURNS uuid LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as db8e04188deac850b52c2de1c119e956;
 
 -- The person of a session, and the merchant.
-CREATE OR REPLACE FUNCTION dashboard.me(token text) RETURNS json LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as fa76da2e0b6ac09aa0cca793ed87c689;
+CREATE OR REPLACE FUNCTION dashboard.me(token text) RETURNS json LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 7e624875d1c117244f730488afcee700;
 
 -- The name of the merchant that a person acts for.
 CREATE OR REPLACE FUNCTION dashboard.merchant_name(of_user uuid) RETURNS text LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as b8aba219325317c39ac0513be917e8f7;

@@ -23,6 +23,8 @@ export const Me = z.object({
   suspended: z.boolean(),
   /** The chains that are enabled. */
   chains: z.array(z.string()),
+  /** The networks of these that are followed, as CAIP-2 ids. */
+  networks: z.array(z.string()),
   /** Whether the second factor was shown within the last ten minutes. */
   is_fresh: z.boolean(),
 })

@@ -5,16 +5,24 @@ import type {FastifyReply, FastifyRequest} from 'fastify'
 import {z} from 'zod'
 import {html} from '../../base/html.ts'
 import {whatIsWrong} from '../../base/wrong-value.ts'
+import {isMainNetwork} from '../../chains/registry.ts'
 import {notice} from '../components.ts'
-import {page} from '../layout.ts'
+import {type Person, page} from '../layout.ts'
 import {doneAlready, refusalOf} from './app.ts'
+import type {Me} from './data.ts'
 import {type Fields, fieldsOf, sentence, urlOf, type View} from './view.ts'
 import {alreadyDone} from './views/notices.ts'
 
 export type Sent = string | FastifyReply
 
-export const show = ({me}: FastifyRequest, view: View): string =>
-  page({...view, person: {email: me.email, merchant: me.merchant_name}})
+export const show = ({me}: FastifyRequest, view: View): string => page({...view, person: personOf(me)})
+
+/** Whoever is signed in, for the frame. */
+export const personOf = ({email, merchant_name, networks}: Me): Person => ({
+  email,
+  merchant: merchant_name,
+  isTest: networks.length > 0 && !networks.some(isMainNetwork),
+})
 
 /**
  * A form that fills itself from the query: after the second factor was shown, or by a link that anybody may have made.

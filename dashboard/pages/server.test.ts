@@ -80,6 +80,14 @@ const statusOf = async (url: string, asked?: Asked) => {
   return [response.statusCode, response.headers.location]
 }
 
+test('a page says that its network is a test network, unless a network of the merchant is not', async () => {
+  const says = async () => (await read(await ask('/'))).includes('Test network: the coins here are worth nothing')
+  expect(await says()).toBe(true)
+  await money.db.rows(`update chain.cursor set network = 'eip155:1' where chain = 'ETH'`)
+  expect(await says()).toBe(false)
+  await money.db.rows(`update chain.cursor set network = 'eip155:1337001' where chain = 'ETH'`)
+})
+
 test('a request without a live session leads to the sign-in page, whatever it asks for', async () => {
   for (const url of ['/', '/deposits', '/live', '/nonsense', '/api-keys/new'])
     for (const token of ['', 'unknown', await newSession(money.db, ada.userId, {secondFactorIn: null})])

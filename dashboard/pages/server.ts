@@ -12,6 +12,7 @@ import type {Outage} from '../../db/client/outage.ts'
 import {page} from '../layout.ts'
 import {type App, type Context, refusalOf} from './app.ts'
 import {Data, type Me} from './data.ts'
+import {personOf} from './form.ts'
 import {Live} from './live.ts'
 import {apiKeys} from './routes/api-keys.ts'
 import {auditLog} from './routes/audit-log.ts'
@@ -167,7 +168,7 @@ function describe(
 }
 
 function errorPage(title: string, body: Html, me?: Me): string {
-  const person = me && {email: me.email, merchant: me.merchant_name}
+  const person = me && personOf(me)
   return page({
     title,
     person,

@@ -50,6 +50,7 @@ function thingsOf(text: string) {
     fee_bps: 50,
     suspended: true,
     chains: ['ETH', 'SOL'],
+    networks: ['eip155:11155111'],
     is_fresh: true,
   }
   const delivery = {
@@ -238,7 +239,7 @@ const readingOf = (view: View) =>
 /** The elements of each page, and their attributes without their values. */
 const markupOf = (text: string) =>
   viewsOf(text).map(view =>
-    page({...view, person: {email: text, merchant: text}})
+    page({...view, person: {email: text, merchant: text, isTest: true}})
       .match(/<[^>]*>/g)!
       .map(tag => tag.replaceAll(/="[^"]*"/g, '')),
   )

@@ -81,7 +81,9 @@ create or replace function dashboard.me(token text) returns json
 language sql stable security definer set search_path = pg_catalog as $$
   select json_build_object('email', u.email, 'name', u.name, 'merchant_name', m.name, 'merchant_prefix', m.prefix, 'fee_bps', m.fee_bps,
     'suspended', m.suspended_at is not null, 'is_fresh', p.is_fresh,
-    'chains', array(select c.chain from app.merchant_chain c where c.merchant_id = m.id and c.enabled order by c.chain))
+    'chains', array(select c.chain from app.merchant_chain c where c.merchant_id = m.id and c.enabled order by c.chain),
+    'networks', (select coalesce(json_agg(distinct c.network), '[]') from app.merchant_chain o join chain.cursor c on c.chain = o.chain
+      where o.merchant_id = m.id and o.enabled))
   from dashboard.person(me.token) p join auth."user" u on u.id = p.user_id join app.merchant m on m.id = p.merchant_id
 $$;
 comment on function dashboard.me is 'The person of a session, and the merchant.';
