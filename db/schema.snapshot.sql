@@ -6346,8 +6346,8 @@ CREATE OR REPLACE FUNCTION dashboard.news(tokens text[]) RETURNS TABLE(token tex
 -- Adds a change to the audit log, in the transaction that makes it.
 CREATE OR REPLACE FUNCTION dashboard.note(who dashboard.audit_entry, action text, target text, detail text DEFAULT NULL::text) RETURNS void LANGUAGE sql SET search_path TO 'pg_catalog' as eb9e66e06d2254eb620e125e19197ee9;
 
--- Balances, the newest deposits, payouts under way, endpoints, and what is still missing.
-CREATE OR REPLACE FUNCTION dashboard.overview(token text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as e1de57fb4d4456d434cf8c2577892946;
+-- Balances, the newest deposits, payouts under way, endpoints, what needs a hand, and what is still missing.
+CREATE OR REPLACE FUNCTION dashboard.overview(token text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as f5fa676491327f4b0c596d77957b525c;
 
 -- An address of ours on the chain, which shows the network that a new payout address must be of; null before custody has made one.
 CREATE OR REPLACE FUNCTION dashboard.own_address(token text, of_chain text) RETURNS text LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 83599830fd0d4925b4b464e75ca39b7b;

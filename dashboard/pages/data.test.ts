@@ -441,6 +441,25 @@ describe('payment requests', () => {
     ])
   })
 
+  test('one that ended with too little is on the overview for a week', async () => {
+    const externalId = `${await prefixOf()}-1`
+    await data.createPaymentRequest(request(), {...asked, externalId})
+    const {address} = await data.paymentRequest(externalId)
+    await money.deposit(address, 20_000_000)
+    const underpaid = async () => (await data.overview()).underpaid_count
+    expect(await underpaid()).toBe(0)
+    const expire = (ago: string) =>
+      money.db.rows(`update app.payment_request set expires_at = now() - $2::interval where external_id = $1`, [
+        externalId,
+        ago,
+      ])
+    await expire('1 s')
+    await money.db.rows(`select app.refresh_payment(id) from app.payment_request where external_id = $1`, [externalId])
+    expect(await underpaid()).toBe(1)
+    await expire('8 days')
+    expect(await underpaid()).toBe(0)
+  })
+
   test('what the API refuses is refused, and the same form sent again makes nothing', async () => {
     const externalId = `${await prefixOf()}-1`
     const form = request()

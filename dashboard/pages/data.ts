@@ -156,6 +156,8 @@ export const Overview = z.object({
   /** A payout address is on the whitelist. */
   has_whitelisted: z.boolean(),
   has_payment_requests: z.boolean(),
+  /** Payment requests that ended with too little in the last seven days; at most 100 are counted. */
+  underpaid_count: z.int(),
 })
 export type Overview = z.infer<typeof Overview>
 

@@ -29,7 +29,7 @@ export const overviewPart = (shown: Shown): Html => {
   const {balances, deposits, payouts, endpoints} = shown.overview
   const [newest] = deposits
   return html`<p role="status" class="unseen">${newest && `Newest deposit: ${newest.amount} ${newest.token}, ${newest.status}`}</p>
-${shown.me.suspended && html`<p class="alert">The operator has suspended this account. Ask the operator why.</p>`}${endpoints.map(disabledAlert)}${nextSteps(shown)}
+${shown.me.suspended && html`<p class="alert">The operator has suspended this account. Ask the operator why.</p>`}${endpoints.map(disabledAlert)}${underpaidNotice(shown.overview)}${nextSteps(shown)}
 <section aria-labelledby="balances"><h2 id="balances" class="section">Balances</h2>${
     balances.length
       ? html`<div class="tiles">${balances.map(balance => tile(balance, shown.chains))}</div>`
@@ -53,6 +53,11 @@ ${card({
     body: endpointHealth(endpoints),
   })}</div>`
 }
+
+/** Somebody has paid, and got nothing: only the merchant can make that good. */
+const underpaidNotice = ({underpaid_count: count}: Overview) =>
+  count > 0 &&
+  html`<p class="notice wait">${count < 100 ? counted(count, 'payment request') : '100 or more payment requests'} ended with too little in the last seven days. ${link('/payment-requests?status=underpaid', 'See which')}</p>`
 
 const tile = (balance: Balance, chains: Chains) =>
   html`<article class="card tile" id="balance-${balance.chain}-${balance.token}"><h3>${balance.token}<span class="soft"> on ${chains(balance.chain).name}</span></h3>

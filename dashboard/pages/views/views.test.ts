@@ -165,6 +165,7 @@ function thingsOf(text: string) {
     has_addresses: false,
     has_whitelisted: false,
     has_payment_requests: true,
+    underpaid_count: 1,
   }
   const request: PaymentRequestDetail = {
     ...{external_id: text, currency: text, address: text, amount: text, tolerance: text, expires_at: at},

@@ -15,9 +15,11 @@ begin
     'has_users', exists (select from app.user u where u.merchant_id = merchant),
     'has_addresses', exists (select from app.payout_address a where a.merchant_id = merchant),
     'has_whitelisted', exists (select from app.payout_address_state a where a.merchant_id = merchant and a.whitelisted),
-    'has_payment_requests', dashboard.has_payment_requests(token));
+    'has_payment_requests', dashboard.has_payment_requests(token),
+    'underpaid_count', (select count(*) from (select from app.payment_request r where r.merchant_id = merchant and r.status = 'underpaid'
+      and r.expires_at > now() - interval '7 days' limit 100) r));
 end $$;
-comment on function dashboard.overview is 'Balances, the newest deposits, payouts under way, endpoints, and what is still missing.';
+comment on function dashboard.overview is 'Balances, the newest deposits, payouts under way, endpoints, what needs a hand, and what is still missing.';
 grant execute on function dashboard.overview to sluice_dashboard;
 
 create or replace function dashboard.has_payment_requests(token text) returns boolean
