@@ -232,6 +232,60 @@ test('events are followed from any of them, in order and none skipped, until the
   expect(items.map(({id}) => id)).toEqual([seen.at(-1)!.id])
 })
 
+test('an answer that is not of the service is an error of this library, whatever it is', async () => {
+  let text = '<html>not here</html>'
+  const {client, close} = await between((_request, response) => void response.writeHead(200).end(text))
+  try {
+    for (text of ['<html>not here</html>', '', '{"half":'])
+      await expect(client.balances.get()).rejects.toMatchObject({
+        name: 'ServerError',
+        code: 'unexpected_answer',
+        status: 200,
+      })
+  } finally {
+    close()
+  }
+})
+
+test('a service that asks for a long pause is not waited for', async () => {
+  let asked = 0
+  const {client, close} = await between((_request, response) => {
+    asked++
+    response.writeHead(429, {'retry-after': '31536000'}).end('{"error":"rate_limited"}')
+  })
+  try {
+    await expect(client.balances.get()).rejects.toThrow(RateLimitError)
+    expect(asked).toBe(1)
+  } finally {
+    close()
+  }
+})
+
+test('an id that leads to another path, and a key that no header can carry, are refused before anything is sent', async () => {
+  let asked = 0
+  const {client, close} = await between((_request, response) => {
+    asked++
+    response.writeHead(500).end()
+  })
+  try {
+    for (const id of ['', '.', '..']) expect(() => client.payouts.get(id), id).toThrow('is no id')
+    const once = {idempotencyKey: 'a\r\nx-evil: 1'}
+    await expect(client.payouts.create({chain: 'ETH', token: 'USDC'}, once)).rejects.toThrow('idempotencyKey must have')
+    expect(asked).toBe(0)
+    for (const baseUrl of [
+      'ftp://pay.example',
+      'https://pay.example/?x=1',
+      'https://a:b@pay.example',
+      'https://pay.example/#x',
+    ])
+      expect(() => new Sluice({apiKey, baseUrl}), baseUrl).toThrow('baseUrl must be a URL')
+    expect(() => new Sluice({apiKey: 'sk_a b', baseUrl: api.url})).toThrow('apiKey has a space')
+    expect(() => new Sluice({apiKey: `${apiKey}\n`, baseUrl: api.url})).toThrow('apiKey has a space')
+  } finally {
+    close()
+  }
+})
+
 test('settings that cannot work are refused in words', () => {
   expect(() => new Sluice({apiKey: '', baseUrl: api.url})).toThrow('apiKey is missing')
   expect(() => new Sluice({apiKey, baseUrl: 'pay.example'})).toThrow('baseUrl must be a URL')

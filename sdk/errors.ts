@@ -92,6 +92,17 @@ export async function errorOf(response: Response, what: string): Promise<ApiErro
   })
 }
 
+/** Something answered, with success, and what it says is not the service's. */
+export const unexpected = (response: Response, what: string, cause: unknown): ServerError =>
+  Object.assign(
+    new ServerError(`${what}: ${response.status} with an answer that is no JSON: is baseUrl that of the service?`, {
+      code: 'unexpected_answer',
+      status: response.status,
+      requestId: response.headers.get('x-request-id'),
+    }),
+    {cause},
+  )
+
 function parsed(text: string): {error?: string; message?: string; details?: Detail[]} {
   try {
     return JSON.parse(text)

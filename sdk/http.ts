@@ -1,7 +1,7 @@
 // One request to the service, with its retries. Promises: a change is sent again only where that changes nothing twice:
 // it carries an Idempotency-Key, or says the same when it is repeated. What was refused for its rate (429) was not
 // done, and is always sent again.
-import {ConnectionError, errorOf} from './errors.ts'
+import {ConnectionError, errorOf, unexpected} from './errors.ts'
 
 export interface Options {
   /** `sk_` and 43 characters; its scopes say what it may do. */
@@ -32,21 +32,31 @@ export interface Call {
 
 const firstPauseMs = 500
 const longestPauseMs = 30_000
+/** A service that asks for more has something else wrong with it. */
+const longestAskedMs = 5 * 60_000
+/** What a header may hold, and a key of the service does: printable, without spaces. */
+const printable = /^[\x21-\x7e]{1,255}$/
 
 export class Http {
   readonly #options: Required<Options>
 
   constructor({apiKey, baseUrl, timeoutMs = 30_000, retries = 5, fetch: given = fetch}: Options) {
     if (!apiKey) throw new TypeError('apiKey is missing: ask the operator of the service for one')
-    if (!URL.canParse(baseUrl))
-      throw new TypeError(`baseUrl must be a URL, such as https://pay.example, and is ${baseUrl}`)
+    if (!printable.test(apiKey)) throw new TypeError('apiKey has a space or another character that no key has')
+    if (!isBase(baseUrl)) throw new TypeError(`baseUrl must be a URL such as https://pay.example, and is ${baseUrl}`)
     this.#options = {apiKey, baseUrl: baseUrl.replace(/\/+$/, ''), timeoutMs, retries, fetch: given}
   }
 
   /** The JSON of the answer; undefined if it has none. */
   async json<Reply>(call: Call): Promise<Reply> {
     const response = await this.#answered(call)
-    return (response.status === 204 ? undefined : await response.json()) as Reply
+    const text = await response.text()
+    if (response.status === 204) return undefined as Reply
+    try {
+      return JSON.parse(text)
+    } catch (cause) {
+      throw unexpected(response, `${call.method} ${call.path}`, cause)
+    }
   }
 
   async text(call: Call): Promise<string> {
@@ -54,7 +64,10 @@ export class Http {
   }
 
   async #answered(call: Call): Promise<Response> {
-    const what = `${call.method} ${call.path}`
+    const {method, path, idempotencyKey} = call
+    if (idempotencyKey !== undefined && !printable.test(idempotencyKey))
+      throw new TypeError('idempotencyKey must have 1 to 255 printable characters, and no spaces')
+    const what = `${method} ${path}`
     for (let attempt = 0; ; attempt++) {
       const isLast = attempt >= this.#options.retries
       const response = await this.#sent(call).catch((error: unknown) => error as Error)
@@ -67,9 +80,10 @@ export class Http {
       }
       if (response.ok) return response
       const isAgain = response.status === 429 || (response.status >= 500 && !call.isOnce)
-      if (isLast || !isAgain) throw await errorOf(response, what)
+      const waitMs = askedMs(response) ?? backOffMs(attempt)
+      if (isLast || !isAgain || waitMs > longestAskedMs) throw await errorOf(response, what)
       await response.body?.cancel()
-      await pause(askedMs(response) ?? backOffMs(attempt), call.signal)
+      await pause(waitMs, call.signal)
     }
   }
 
@@ -88,6 +102,19 @@ export class Http {
       redirect: 'manual',
     })
   }
+}
+
+/** A path may follow it. */
+function isBase(text: string): boolean {
+  if (!URL.canParse(text)) return false
+  const {protocol, username, password, search, hash} = new URL(text)
+  return /^https?:$/.test(protocol) && username + password + search + hash === ''
+}
+
+/** A part of a path. No id is empty, or leads to another path. */
+export function part(id: string): string {
+  if (/^\.{0,2}$/.test(id)) throw new TypeError(`${JSON.stringify(id)} is no id`)
+  return encodeURIComponent(id)
 }
 
 /** Lists have commas between, as the service reads them. */

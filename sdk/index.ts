@@ -6,7 +6,7 @@
 //
 // Amounts are decimal strings, never numbers: `Amount` compares and adds them. Whatever fails is one of the classes of
 // errors.ts. Requests are sent again by themselves, with longer and longer pauses, where that changes nothing twice.
-import {Http, type Options, pause, type Query} from './http.ts'
+import {Http, type Options, part, pause, type Query} from './http.ts'
 import {List} from './pages.ts'
 import type {
   Asset,
@@ -60,7 +60,6 @@ export interface Follow {
 }
 
 const keyOf = ({idempotencyKey = crypto.randomUUID()}: Once = {}) => idempotencyKey
-const part = encodeURIComponent
 
 export class Sluice {
   readonly #http: Http

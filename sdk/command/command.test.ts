@@ -148,6 +148,21 @@ test('--since begins in the past, --events picks types, and without --forward-to
   expect(receiver.received).toEqual([])
 })
 
+test('a program that answers without an end is not waited for', async () => {
+  await happen()
+  const event = (await ids()).at(-1)!
+  for (const status of [200, 500]) {
+    receiver.response = (_request, response) => {
+      response.writeHead(status)
+      const more = () => response.write('x'.repeat(65_536), () => setImmediate(more))
+      more()
+    }
+    const {code, text} = await run(['listen', '--forward-to', receiver.url, '--replay', event])
+    expect([status, code]).toEqual([status, status === 200 ? 0 : 1])
+    expect(text.length).toBeLessThan(500)
+  }
+})
+
 test('--replay sends one event again, and its exit code says whether it was taken', async () => {
   await happen()
   const event = (await ids()).at(-1)!

@@ -6,6 +6,7 @@ import type {Event} from '../types.ts'
 
 const timeoutMs = 15_000
 const mostShown = 120
+const mostBytes = 1000
 
 /** The secret that a developer verifies with: the same for an API key each time, and no way back to the key. */
 export const secretOf = (apiKey: string): string =>
@@ -37,11 +38,20 @@ export async function forward(event: Event, url: string, secret: string): Promis
       signal: AbortSignal.timeout(timeoutMs),
     })
     const tookMs = Math.round(performance.now() - began)
-    const said = response.ok ? '' : shown(await response.text().catch(() => ''))
+    const said = response.ok ? '' : shown(await beginningOf(response))
+    await response.body?.cancel().catch(() => {}) // it may be endless
     return {isTaken: response.ok, text: `${response.status} in ${tookMs} ms${said && `: ${said}`}`}
   } catch (error) {
     return {isTaken: false, text: `no answer: ${reasonOf(error as Error)}`}
   }
+}
+
+/** A refusal's first words, however long it is, or nothing if it breaks off. */
+async function beginningOf({body}: Response): Promise<string> {
+  const reader = body?.getReader()
+  const first = await reader?.read().catch(() => undefined)
+  reader?.releaseLock()
+  return new TextDecoder().decode(first?.value?.slice(0, mostBytes))
 }
 
 /** The beginning of what a program said, on one line and without what a terminal would obey. */
