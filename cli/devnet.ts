@@ -17,12 +17,12 @@ export function addDevnetCommands(sluice: Command): void {
       .command('trigger')
       .description("makes an event happen, such as deposit.confirmed, for a merchant's developer"),
     '../devnet/trigger.ts',
-    'this installation has no local chains; npx @sluice/client trigger sends a signed example of an event',
+    'this installation has no local chains; the client library (sdk/README.md) sends signed examples of events',
   )
   passOn(
     sluice.command('listen').description("brings a merchant's events to a program on this machine"),
     '../sdk/command/main.ts',
-    'this installation is without it; run npx @sluice/client listen',
+    'this installation is without it; the client library (sdk/README.md) has it, too',
     ['listen'],
   )
 }
@@ -39,6 +39,7 @@ function passOn(command: Command, file: string, missing: string, own: string[] =
       if (!existsSync(program)) throw new PermanentError(missing)
       process.exitCode = await new Promise<number>((resolve, reject) => {
         const child = spawn(process.execPath, [program, ...own, ...given], {stdio: 'inherit'})
+        for (const signal of ['SIGTERM', 'SIGHUP'] as const) process.once(signal, () => child.kill(signal))
         child.once('error', reject)
         child.once('exit', code => resolve(code ?? 1))
       })

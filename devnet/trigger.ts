@@ -65,11 +65,14 @@ const scenes: Record<EventType, (stage: Stage) => Promise<Event>> = {
   'payout.failed': async stage => {
     await confirmed(stage)
     const before = await usePayoutAddress(stage, false)
-    const {id} = await payOut(stage)
-    await stage.sluice.payouts.cancel(id)
-    say(`cancelled the payout ${id}, to an address that is not on the whitelist`)
-    if (before) await stage.sluice.payoutAddresses.set({chain: stage.chain.chain, address: before})
-    return await stage.happened('payout.failed', ofPayout(id))
+    try {
+      const {id} = await payOut(stage)
+      await stage.sluice.payouts.cancel(id)
+      say(`cancelled the payout ${id}, to an address that is not on the whitelist`)
+      return await stage.happened('payout.failed', ofPayout(id))
+    } finally {
+      if (before) await stage.sluice.payoutAddresses.set({chain: stage.chain.chain, address: before})
+    }
   },
   'payment_request.detected': async stage => (await detected(stage)).event,
   'payment_request.partially_paid': async stage => {
@@ -252,7 +255,17 @@ SLUICE_API_KEY is the merchant's key. SLUICE_URL says where the service is, if n
     const service = readService(path.resolve(process.env.SLUICE_HOME || '.sluice'))
     const {SLUICE_URL: url} = process.env
     const isHere = service && (!url || URL.parse(url)?.href === URL.parse(service.api_url)?.href)
-    if (!isHere || forwardTo || !Object.values(service.chains).some(({local}) => local)) return example(type, forwardTo)
+    const hasLocal = service && Object.values(service.chains).some(({local}) => local)
+    if (forwardTo) return example(type, forwardTo)
+    if (!isHere || !hasLocal) {
+      const why = !service
+        ? 'no service runs in SLUICE_HOME'
+        : hasLocal
+          ? 'SLUICE_URL is another service'
+          : 'it has none'
+      console.error(`sluice: not on local chains (${why}): a signed example is sent instead`)
+      return example(type, forwardTo)
+    }
     const event = await perform(service, typeOf(type), currency)
     console.log(JSON.stringify(event, null, 2))
   })

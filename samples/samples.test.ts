@@ -1,9 +1,20 @@
 // The samples against the service itself: each is started as its reader starts it, with the client library as it is
 // published, gets real deliveries over HTTP, and credits each deposit once.
 import {type ChildProcess, execFile, spawn, spawnSync} from 'node:child_process'
-import {randomBytes} from 'node:crypto'
+import {createHmac, randomBytes} from 'node:crypto'
 import {once} from 'node:events'
-import {cpSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync} from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
 import {DatabaseSync} from 'node:sqlite'
@@ -161,18 +172,24 @@ class Shop {
   }
 
   async start(): Promise<void> {
+    this.begin(this.endpoint.secret)
+    await until(() => this.balance(), {timeoutMs: 60_000, what: `${this.sample.name} to start`})
+  }
+
+  /** Starts it with this secret. It may end by itself. */
+  begin(secret: string): ChildProcess {
     const [program, ...given] = this.sample.command(this.#port)
     const env = {
       PATH: process.env.PATH,
       SLUICE_URL: api.url,
       SLUICE_API_KEY: this.#apiKey,
-      SLUICE_WEBHOOK_SECRET: this.endpoint.secret,
+      SLUICE_WEBHOOK_SECRET: secret,
       PORT: String(this.#port),
     }
     const child = spawn(program, given, {cwd: this.#folder, env, stdio: ['ignore', 'pipe', 'pipe']})
     this.#process = child
     for (const stream of [child.stdout, child.stderr]) stream.on('data', data => (this.printed += data))
-    await until(() => this.balance(), {timeoutMs: 60_000, what: `${this.sample.name} to start`})
+    return child
   }
 
   async kill(): Promise<void> {
@@ -426,6 +443,39 @@ each('$name credits nothing more after it was killed and started again', async (
   await shop.start()
   for (const delivery of await shop.taken()) await shop.again(delivery)
   expect(await shop.balance()).toEqual(before)
+})
+
+each('$name takes nothing while a placeholder stands where its secret should be', async (sample, context) => {
+  const shop = shopOf(sample, context)
+  const before = await shop.balance()
+  for (const placeholder of ['whsec_', 'whsec_...', 'whsec_…']) {
+    await shop.kill()
+    const child = shop.begin(placeholder)
+    const {body, headers} = shop.message(shop.event('1000'))
+    const signed = createHmac('sha256', '').update(`${headers['webhook-id']}.${headers['webhook-timestamp']}.${body}`)
+    const forged = {...headers, 'webhook-signature': `v1,${signed.digest('base64')}`}
+    const status = await until(
+      async () => {
+        const {status} = await shop.ask('POST', '/webhooks', {body, headers: forged})
+        return status || (child.exitCode !== null && 'it does not run')
+      },
+      {timeoutMs: 30_000, what: `${sample.name} to answer, or to end`},
+    )
+    expect([placeholder, status === 'it does not run' || status >= 400]).toEqual([placeholder, true])
+  }
+  await shop.kill()
+  await shop.start()
+  expect(await shop.balance()).toEqual(before)
+})
+
+each('$name makes no file that a message names', async (sample, context) => {
+  const shop = shopOf(sample, context)
+  for (const deposit_id of ['../break-out', 'dep_../../break-out', '/tmp/sluice-break-out']) {
+    const status = await shop.post(shop.message({...shop.event('1'), deposit_id}))
+    if (sample.store === 'credits') expect([deposit_id, status >= 400]).toEqual([deposit_id, true])
+  }
+  const all = readdirSync(folder, {recursive: true}).map(String)
+  expect([...all.filter(name => name.includes('break-out')), existsSync('/tmp/sluice-break-out')]).toEqual([false])
 })
 
 each('$name goes on crediting when the secret was just rotated', async (sample, context) => {

@@ -74,8 +74,18 @@ test('every operation of the API that needs a key has a method, and no method is
     baseUrl: 'http://service.example',
     fetch: async (url, init) => {
       called.add(`${init!.method!.toLowerCase()} ${new URL(url as string).pathname}`)
-      const page = {items: [], next_cursor: null}
-      return new Response(JSON.stringify({...page, data: {}, payout_addresses: [], webhook_endpoints: [], count: 0}))
+      const lists = [
+        'users',
+        'deposits',
+        'payouts',
+        'events',
+        'deliveries',
+        'data',
+        'payout_addresses',
+        'webhook_endpoints',
+      ]
+      const reply = Object.fromEntries(lists.map(name => [name, []]))
+      return new Response(JSON.stringify({...reply, next_cursor: null, count: 0}))
     },
   })
   for (const resource of Object.values(recording))
@@ -202,7 +212,7 @@ test('a server that answers 5xx or nothing is tried again, and named in the end'
     const error = await broken.client.balances.get().catch(error => error)
     expect(error).toBeInstanceOf(ServerError)
     expect(error).toMatchObject({code: 'unexpected_answer', status: 503, requestId: null})
-    await expect(silent.client.balances.get()).rejects.toThrow('GET /v1/balances: no answer: it took too long')
+    await expect(silent.client.balances.get()).rejects.toThrow('GET /v1/balances: no whole answer: it took too long')
   } finally {
     broken.close()
     silent.close()
@@ -247,6 +257,62 @@ test('an answer that is not of the service is an error of this library, whatever
   }
 })
 
+test('an answer that breaks off is asked for again, and is an error of this library in the end', async () => {
+  let cut = 2
+  const {client, close} = await between(async (_request, response, pass) => {
+    if (cut-- <= 0) return await pass()
+    response.writeHead(200, {'content-length': 1000}).write('{"fee')
+    setImmediate(() => response.socket!.destroy())
+  })
+  try {
+    expect(await client.balances.get()).toMatchObject({fee_bps: 100})
+    cut = 1
+    const once = client.webhookEndpoints.create({url: 'https://shop.example/hook'})
+    await expect(once).rejects.toThrow(ConnectionError) // it may have happened: it is not sent again
+  } finally {
+    close()
+  }
+})
+
+test('whatever a refusal says, it is an error with a code', async () => {
+  let said = ''
+  const {client, close} = await between((_request, response) => void response.writeHead(422).end(said))
+  try {
+    for (said of ['null', '[]', '"no"', '{"error":{"a":1},"details":"x"}', ''])
+      await expect(client.balances.get(), said).rejects.toMatchObject({code: 'unexpected_answer', details: []})
+  } finally {
+    close()
+  }
+})
+
+test('a list that does not go on, or is none, is an error and no loop', async () => {
+  let reply: object = {}
+  const {client, close} = await between((_request, response) => void response.end(JSON.stringify(reply)))
+  const all = async () => {
+    for await (const _ of client.users.list());
+  }
+  try {
+    reply = {users: [], next_cursor: 'x'}
+    await expect(all()).rejects.toThrow('the list does not go on behind x')
+    reply = {warnings: ['x'], data: [{}]}
+    await expect(all()).rejects.toThrow('the answer has no list users')
+    for (reply of [
+      {warnings: ['x'], users: []},
+      {users: [], next_cursor: ''},
+    ])
+      await all()
+    reply = {events: [{id: 'evt_1'}], next_cursor: null}
+    const follow = async (after: string) => {
+      for await (const _ of client.events.follow({after, pauseMs: 1}));
+    }
+    await expect(follow('evt_0')).rejects.toThrow('does not go on behind an event')
+    for (const after of [undefined, null, '', '5'] as string[])
+      await expect(follow(after), after).rejects.toThrow('after must be the id of an event')
+  } finally {
+    close()
+  }
+})
+
 test('a service that asks for a long pause is not waited for', async () => {
   let asked = 0
   const {client, close} = await between((_request, response) => {
@@ -268,9 +334,13 @@ test('an id that leads to another path, and a key that no header can carry, are 
     response.writeHead(500).end()
   })
   try {
-    for (const id of ['', '.', '..']) expect(() => client.payouts.get(id), id).toThrow('is no id')
+    for (const id of ['', '.', '..', undefined, null] as string[])
+      expect(() => client.payouts.get(id), id).toThrow('is no id')
     const once = {idempotencyKey: 'a\r\nx-evil: 1'}
-    await expect(client.payouts.create({chain: 'ETH', token: 'USDC'}, once)).rejects.toThrow('idempotencyKey must have')
+    for (const key of [once, {idempotencyKey: null as never}, {idempotencyKey: ''}])
+      await expect(client.payouts.create({chain: 'ETH', token: 'USDC'}, key)).rejects.toThrow(
+        'idempotencyKey must have',
+      )
     expect(asked).toBe(0)
     for (const baseUrl of [
       'ftp://pay.example',

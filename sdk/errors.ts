@@ -78,35 +78,40 @@ const byStatus: Record<number, typeof ApiError> = {
   429: RateLimitError,
 }
 
+/** An answer, with all of its text. */
+export interface Answer {
+  response: Response
+  text: string
+}
+
 /** The error that an answer of the service says. */
-export async function errorOf(response: Response, what: string): Promise<ApiError> {
+export function errorOf({response, text}: Answer, what: string): ApiError {
   const {status} = response
-  const text = await response.text()
-  const {error, message, details} = parsed(text)
+  const {error, message, details} = (objectIn(text) ?? {}) as {[name: string]: unknown}
+  const code = typeof error === 'string' ? error : 'unexpected_answer'
   const Class = byStatus[status] ?? (status >= 500 ? ServerError : ApiError)
-  return new Class(`${what}: ${status} ${error ?? 'unexpected answer'}${message ? `: ${message}` : ''}`, {
-    code: error ?? 'unexpected_answer',
+  return new Class(`${what}: ${status} ${code}${typeof message === 'string' ? `: ${message}` : ''}`, {
+    code,
     status,
-    ...(details && {details}),
+    ...(Array.isArray(details) && {details}),
     requestId: response.headers.get('x-request-id'),
   })
 }
 
 /** Something answered, with success, and what it says is not the service's. */
-export const unexpected = (response: Response, what: string, cause: unknown): ServerError =>
-  Object.assign(
-    new ServerError(`${what}: ${response.status} with an answer that is no JSON: is baseUrl that of the service?`, {
-      code: 'unexpected_answer',
-      status: response.status,
-      requestId: response.headers.get('x-request-id'),
-    }),
-    {cause},
-  )
+export const unexpected = (response: Response, what: string): ServerError =>
+  new ServerError(`${what}: ${response.status} with an answer that is not the service's: is baseUrl right?`, {
+    code: 'unexpected_answer',
+    status: response.status,
+    requestId: response.headers.get('x-request-id'),
+  })
 
-function parsed(text: string): {error?: string; message?: string; details?: Detail[]} {
+/** The JSON object in a text; undefined if there is none: a proxy answered, or nobody. */
+export function objectIn(text: string): object | undefined {
   try {
-    return JSON.parse(text)
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : undefined
   } catch {
-    return {} // a proxy answered, or nobody
+    return undefined
   }
 }

@@ -1,7 +1,7 @@
 // One request to the service, with its retries. Promises: a change is sent again only where that changes nothing twice:
 // it carries an Idempotency-Key, or says the same when it is repeated. What was refused for its rate (429) was not
 // done, and is always sent again.
-import {ConnectionError, errorOf, unexpected} from './errors.ts'
+import {type Answer, ConnectionError, errorOf, objectIn, unexpected} from './errors.ts'
 
 export interface Options {
   /** `sk_` and 43 characters; its scopes say what it may do. */
@@ -35,62 +35,62 @@ const longestPauseMs = 30_000
 /** A service that asks for more has something else wrong with it. */
 const longestAskedMs = 5 * 60_000
 /** What a header may hold, and a key of the service does: printable, without spaces. */
-const printable = /^[\x21-\x7e]{1,255}$/
+const isPrintable = (value: unknown) => typeof value === 'string' && /^[\x21-\x7e]{1,255}$/.test(value)
 
 export class Http {
   readonly #options: Required<Options>
 
   constructor({apiKey, baseUrl, timeoutMs = 30_000, retries = 5, fetch: given = fetch}: Options) {
     if (!apiKey) throw new TypeError('apiKey is missing: ask the operator of the service for one')
-    if (!printable.test(apiKey)) throw new TypeError('apiKey has a space or another character that no key has')
-    if (!isBase(baseUrl)) throw new TypeError(`baseUrl must be a URL such as https://pay.example, and is ${baseUrl}`)
+    if (!isPrintable(apiKey)) throw new TypeError('apiKey has a space or another character that no key has')
+    if (!isBase(baseUrl))
+      throw new TypeError('baseUrl must be a URL such as https://pay.example, without a user name, query or fragment')
+    if (!(timeoutMs > 0) || !(retries >= 0)) throw new TypeError('timeoutMs must be above 0, and retries 0 or more')
     this.#options = {apiKey, baseUrl: baseUrl.replace(/\/+$/, ''), timeoutMs, retries, fetch: given}
   }
 
   /** The JSON of the answer; undefined if it has none. */
   async json<Reply>(call: Call): Promise<Reply> {
-    const response = await this.#answered(call)
-    const text = await response.text()
+    const {text, response} = await this.#answered(call)
     if (response.status === 204) return undefined as Reply
-    try {
-      return JSON.parse(text)
-    } catch (cause) {
-      throw unexpected(response, `${call.method} ${call.path}`, cause)
-    }
+    const reply = objectIn(text)
+    if (reply === undefined) throw unexpected(response, `${call.method} ${call.path}`)
+    return reply as Reply
   }
 
   async text(call: Call): Promise<string> {
-    return await (await this.#answered(call)).text()
+    return (await this.#answered(call)).text
   }
 
-  async #answered(call: Call): Promise<Response> {
+  async #answered(call: Call): Promise<Answer> {
     const {method, path, idempotencyKey} = call
-    if (idempotencyKey !== undefined && !printable.test(idempotencyKey))
+    if (idempotencyKey !== undefined && !isPrintable(idempotencyKey))
       throw new TypeError('idempotencyKey must have 1 to 255 printable characters, and no spaces')
     const what = `${method} ${path}`
     for (let attempt = 0; ; attempt++) {
       const isLast = attempt >= this.#options.retries
-      const response = await this.#sent(call).catch((error: unknown) => error as Error)
+      const answer = await this.#sent(call).catch((error: unknown) => error as Error)
       call.signal?.throwIfAborted()
-      if (!(response instanceof Response)) {
+      if (answer instanceof Error) {
         if (isLast || call.isOnce)
-          throw new ConnectionError(`${what}: no answer: ${reasonOf(response)}`, {cause: response})
+          throw new ConnectionError(`${what}: no whole answer: ${reasonOf(answer)}`, {cause: answer})
         await pause(backOffMs(attempt), call.signal)
         continue
       }
-      if (response.ok) return response
-      const isAgain = response.status === 429 || (response.status >= 500 && !call.isOnce)
-      const waitMs = askedMs(response) ?? backOffMs(attempt)
-      if (isLast || !isAgain || waitMs > longestAskedMs) throw await errorOf(response, what)
-      await response.body?.cancel()
+      const {status, ok} = answer.response
+      if (ok) return answer
+      const isAgain = status === 429 || (status >= 500 && !call.isOnce)
+      const waitMs = askedMs(answer.response) ?? backOffMs(attempt)
+      if (isLast || !isAgain || waitMs > longestAskedMs) throw errorOf(answer, what)
       await pause(waitMs, call.signal)
     }
   }
 
-  async #sent({method, path, query, body, idempotencyKey, signal}: Call): Promise<Response> {
+  /** With its whole text: one that breaks off is none. */
+  async #sent({method, path, query, body, idempotencyKey, signal}: Call): Promise<Answer> {
     const {apiKey, baseUrl, timeoutMs, fetch} = this.#options // called on its own: Workers refuse it as a method
     const timeout = AbortSignal.timeout(timeoutMs)
-    return await fetch(baseUrl + path + search(query), {
+    const response = await fetch(baseUrl + path + search(query), {
       method,
       headers: {
         authorization: `Bearer ${apiKey}`,
@@ -101,19 +101,20 @@ export class Http {
       signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
       redirect: 'manual',
     })
+    return {response, text: await response.text()}
   }
 }
 
 /** A path may follow it. */
 function isBase(text: string): boolean {
-  if (!URL.canParse(text)) return false
+  if (typeof text !== 'string' || text !== text.trim() || !URL.canParse(text)) return false
   const {protocol, username, password, search, hash} = new URL(text)
   return /^https?:$/.test(protocol) && username + password + search + hash === ''
 }
 
 /** A part of a path. No id is empty, or leads to another path. */
 export function part(id: string): string {
-  if (/^\.{0,2}$/.test(id)) throw new TypeError(`${JSON.stringify(id)} is no id`)
+  if (typeof id !== 'string' || /^\.{0,2}$/.test(id)) throw new TypeError(`${JSON.stringify(id)} is no id`)
   return encodeURIComponent(id)
 }
 
@@ -132,7 +133,11 @@ const reasonOf = (error: Error): string =>
 function askedMs({headers}: Response): number | undefined {
   const asked = headers.get('retry-after')
   if (asked === null) return undefined
-  const ms = /^\d+$/.test(asked) ? Number(asked) * 1000 : Date.parse(asked) - Date.now()
+  const ms = /^\d+$/.test(asked)
+    ? Number(asked) * 1000
+    : /^[A-Z]/i.test(asked)
+      ? Date.parse(asked) - Date.now()
+      : Number.NaN
   return Number.isNaN(ms) ? undefined : Math.max(0, ms)
 }
 

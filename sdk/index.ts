@@ -6,6 +6,7 @@
 //
 // Amounts are decimal strings, never numbers: `Amount` compares and adds them. Whatever fails is one of the classes of
 // errors.ts. Requests are sent again by themselves, with longer and longer pauses, where that changes nothing twice.
+import {SluiceError} from './errors.ts'
 import {Http, type Options, part, pause, type Query} from './http.ts'
 import {List} from './pages.ts'
 import type {
@@ -33,7 +34,19 @@ import type {
 } from './types.ts'
 
 export {Amount} from './amount.ts'
-export * from './errors.ts'
+export {
+  ApiError,
+  AuthenticationError,
+  ConnectionError,
+  type Detail,
+  InvalidRequestError,
+  NotFoundError,
+  PermissionError,
+  RateLimitError,
+  ServerError,
+  SluiceError,
+  UnprocessableError,
+} from './errors.ts'
 export {eventTypes} from './event-types.ts'
 export type {Options} from './http.ts'
 export {List, type Page} from './pages.ts'
@@ -52,7 +65,7 @@ export interface Follow {
   /** The id of the last event that you have handled; `beforeAllEvents` to begin with the first. */
   after: string
   /** Only these. Those of payment requests and of endpoints come only if they are named. */
-  type?: EventType | EventType[]
+  type?: EventType | readonly EventType[]
   /** Ends it. */
   signal?: AbortSignal
   /** How long it waits where there is nothing new. Default: 2,000. */
@@ -68,8 +81,8 @@ export class Sluice {
     this.#http = new Http(options)
   }
 
-  #list<Item>(path: string, query?: object): List<Item> {
-    return new List<Item>(this.#http, path, query as Query)
+  #list<Item>(path: string, key: string, query?: object): List<Item> {
+    return new List<Item>(this.#http, path, key, query as Query)
   }
   #get<Result>(path: string): Promise<Result> {
     return this.#http.json<Result>({method: 'GET', path})
@@ -80,25 +93,27 @@ export class Sluice {
     /** Makes a user, or gives the one that has this `external_ref`. */
     create: (user: Body<'createUser'>): Promise<User> =>
       this.#http.json({method: 'POST', path: '/v1/users', body: user}),
-    list: (filters?: Filters<'listUsers'>) => this.#list<User>('/v1/users', filters),
-    get: (id: string) => this.#get<User>(`/v1/users/${part(id)}`),
+    list: (filters?: Filters<'listUsers'>): List<User> => this.#list('/v1/users', 'users', filters),
+    /** By its `id`; by your own reference: `list({external_ref})`. */
+    get: (id: string): Promise<User> => this.#get(`/v1/users/${part(id)}`),
     /** Replaces the whole of `metadata`. */
     update: (id: string, changes: Body<'updateUser'>): Promise<User> =>
       this.#http.json({method: 'PATCH', path: `/v1/users/${part(id)}`, body: changes}),
     /** Adds an address on each of these chains; one that is there stays. */
-    addAddresses: (id: string, chains: string[]): Promise<Reply<'addAddresses'>> =>
+    addAddresses: (id: string, chains: Body<'addAddresses'>['chains']): Promise<Reply<'addAddresses'>> =>
       this.#http.json({method: 'POST', path: `/v1/users/${part(id)}/addresses`, body: {chains}}),
   }
 
   /** What reached the addresses of users: `pending` in a block, then `final`, or `reorged`. */
   readonly deposits = {
-    list: (filters?: Filters<'listDeposits'>) => this.#list<Deposit>('/v1/deposits', filters),
-    get: (id: string) => this.#get<SingleDeposit>(`/v1/deposits/${part(id)}`),
+    list: (filters?: Filters<'listDeposits'>): List<Deposit> => this.#list('/v1/deposits', 'deposits', filters),
+    /** With what the list does not have: when it was final, and the payout that paid it. */
+    get: (id: string): Promise<SingleDeposit> => this.#get(`/v1/deposits/${part(id)}`),
   }
 
   /** What can be paid out, and your fee. */
   readonly balances = {
-    get: () => this.#get<Reply<'getBalances'>>('/v1/balances'),
+    get: (): Promise<Reply<'getBalances'>> => this.#get('/v1/balances'),
   }
 
   /** Payouts of a whole balance to your payout address. */
@@ -106,10 +121,10 @@ export class Sluice {
     /** Answers at once; the event `payout.completed` or `payout.failed` says how it ended. */
     create: (payout: Body<'createPayout'>, once?: Once): Promise<NewPayout> =>
       this.#http.json({method: 'POST', path: '/v1/payouts', body: payout, idempotencyKey: keyOf(once)}),
-    list: (filters?: Filters<'listPayouts'>) => this.#list<PayoutItem>('/v1/payouts', filters),
-    get: (id: string) => this.#get<Payout>(`/v1/payouts/${part(id)}`),
+    list: (filters?: Filters<'listPayouts'>): List<PayoutItem> => this.#list('/v1/payouts', 'payouts', filters),
+    get: (id: string): Promise<Payout> => this.#get(`/v1/payouts/${part(id)}`),
     /** What it is made of. */
-    deposits: (id: string) => this.#list<PayoutPart>(`/v1/payouts/${part(id)}/deposits`),
+    deposits: (id: string): List<PayoutPart> => this.#list(`/v1/payouts/${part(id)}/deposits`, 'deposits'),
     /** Until its payment has begun. */
     cancel: (id: string): Promise<Payout> =>
       this.#http.json({method: 'POST', path: `/v1/payouts/${part(id)}/cancel`, isOnce: true}),
@@ -131,7 +146,8 @@ export class Sluice {
       const call = {method: 'POST', path, body: request, idempotencyKey: keyOf(once)} as const
       return (await this.#http.json<Reply<'createPaymentRequest'>>(call)).data
     },
-    list: (filters?: Filters<'listPaymentRequests'>) => this.#list<PaymentRequestItem>('/v1/payment-requests', filters),
+    list: (filters?: Filters<'listPaymentRequests'>): List<PaymentRequestItem> =>
+      this.#list('/v1/payment-requests', 'data', filters),
     /** By your own reference. */
     get: async (externalId: string): Promise<PaymentRequestState> =>
       (await this.#get<Reply<'getPaymentRequest'>>(`/v1/payment-requests/${part(externalId)}`)).data,
@@ -150,7 +166,7 @@ export class Sluice {
 
   /** Payment requests that are paid, or underpaid. One that changes is the newest again. */
   readonly payments = {
-    list: (filters?: Filters<'listPayments'>) => this.#list<Payment>('/payments', filters),
+    list: (filters?: Filters<'listPayments'>): List<Payment> => this.#list('/payments', 'data', filters),
   }
 
   /** What payment requests can ask for. */
@@ -160,11 +176,12 @@ export class Sluice {
 
   /** What webhooks deliver, as a list. */
   readonly events = {
-    list: (filters?: Filters<'listEvents'>) => this.#list<Event>('/v1/events', filters),
-    get: (id: string) => this.#get<Event>(`/v1/events/${part(id)}`),
+    /** The newest first; with `after`, what followed that event, the oldest first. */
+    list: (filters?: Filters<'listEvents'>): List<Event> => this.#list('/v1/events', 'events', filters),
+    get: (id: string): Promise<Event> => this.#get(`/v1/events/${part(id)}`),
     /**
-     * All that happens after an event, in order, none skipped, for ever. Keep the `id` of each once you have handled
-     * it: from there you go on.
+     * All that happens after an event, in order, none skipped, for ever: without `type`, what happens to deposits and
+     * payouts. Keep the `id` of each once you have handled it: from there you go on.
      */
     follow: (how: Follow): AsyncGenerator<Event, void> => this.#follow(how),
   }
@@ -192,8 +209,9 @@ export class Sluice {
         body: type ? {type} : {},
         isOnce: true,
       }),
-    deliveries: (id: string, filters?: Filters<'listWebhookDeliveries'>) =>
-      this.#list<Delivery>(`/v1/webhook-endpoints/${part(id)}/deliveries`, filters),
+    /** Each with its attempts, and what you answered. */
+    deliveries: (id: string, filters?: Filters<'listWebhookDeliveries'>): List<Delivery> =>
+      this.#list(`/v1/webhook-endpoints/${part(id)}/deliveries`, 'deliveries', filters),
     redeliver: (id: string, deliveryId: string): Promise<Delivery> =>
       this.#http.json({
         method: 'POST',
@@ -209,10 +227,13 @@ export class Sluice {
   }
 
   async *#follow({after, type, signal, pauseMs = 2000}: Follow): AsyncGenerator<Event, void> {
-    let last = after
-    while (!signal?.aborted) {
+    if (typeof after !== 'string' || !after.startsWith('evt_'))
+      throw new TypeError('after must be the id of an event, or beforeAllEvents to begin with the first')
+    for (let last = after; !signal?.aborted; ) {
       const {items} = await this.#following(last, type, pauseMs, signal)
       for (const event of items) {
+        if (signal?.aborted) return
+        if (event.id === last) throw new SluiceError('GET /v1/events: the service does not go on behind an event')
         yield event
         last = event.id
       }
@@ -222,7 +243,7 @@ export class Sluice {
   /** The next events, after a pause where there are none; nothing once the signal ends it. */
   async #following(after: string, type: Follow['type'], pauseMs: number, signal: AbortSignal | undefined) {
     try {
-      const page = await this.#list<Event>('/v1/events', {after, type, limit: 200}).page(null, signal)
+      const page = await this.#list<Event>('/v1/events', 'events', {after, type, limit: 200}).page(null, signal)
       if (page.items.length === 0) await pause(pauseMs, signal)
       return page
     } catch (error) {

@@ -1,4 +1,5 @@
 // Lists, which the service gives page by page, newest first.
+import {SluiceError} from './errors.ts'
 import type {Call, Http, Query} from './http.ts'
 
 /** As the service answers: the items, and where the next page begins; null on the last one. */
@@ -14,11 +15,14 @@ export interface Page<Item> {
 export class List<Item> implements AsyncIterable<Item> {
   readonly #http: Http
   readonly #path: string
+  /** Where the items are in an answer. */
+  readonly #key: string
   readonly #query: Query
 
-  constructor(http: Http, path: string, query: Query = {}) {
+  constructor(http: Http, path: string, key: string, query: Query = {}) {
     this.#http = http
     this.#path = path
+    this.#key = key
     this.#query = query
   }
 
@@ -27,15 +31,17 @@ export class List<Item> implements AsyncIterable<Item> {
     const query = {...this.#query, ...(cursor && {cursor})}
     const call: Call = {method: 'GET', path: this.#path, query, signal}
     const reply = await this.#http.json<{next_cursor: string | null; [key: string]: unknown}>(call)
-    const items = Object.values(reply).find(value => Array.isArray(value)) as Item[]
-    return {items, nextCursor: reply.next_cursor}
+    const items = reply[this.#key]
+    if (!Array.isArray(items)) throw new SluiceError(`GET ${this.#path}: the answer has no list ${this.#key}`)
+    return {items, nextCursor: reply.next_cursor ?? null}
   }
 
   async *[Symbol.asyncIterator](): AsyncIterator<Item> {
     for (let cursor: string | null = null; ; ) {
-      const {items, nextCursor} = await this.page(cursor)
+      const {items, nextCursor}: Page<Item> = await this.page(cursor)
       yield* items
-      if (nextCursor === null) return
+      if (!nextCursor) return
+      if (nextCursor === cursor) throw new SluiceError(`GET ${this.#path}: the list does not go on behind ${cursor}`)
       cursor = nextCursor
     }
   }

@@ -43,7 +43,10 @@ export type Body<Name extends Operation> = operations[Name] extends {
   : never
 
 /** What a list is asked for. */
-export type Filters<Name extends Operation> = Omit<QueryOf<Name>, 'cursor'>
+export type Filters<Name extends Operation> = Loose<Omit<QueryOf<Name>, 'cursor'>>
+/** Lists may be constants. */
+type Loose<Query> = {[Key in keyof Query]: OrReadonly<Query[Key]>}
+type OrReadonly<Value> = Value extends readonly (infer Item)[] ? readonly Item[] : Value
 type QueryOf<Name extends Operation> = operations[Name] extends {parameters: {query?: infer Query}}
   ? NonNullable<Query>
   : Record<never, never>

@@ -63,3 +63,9 @@ test('a message older or newer than five minutes is refused, to the second', () 
     expect(refusal(body, signed(body, now - seconds * 1000), secret)).toBe('wrong_time')
   expect(refusal(body, {...signed(), 'webhook-timestamp': 'soon'}, secret)).toBe('wrong_time')
 })
+
+test('what the program itself does wrong is no refusal of a message, and says what to do', () => {
+  expect(() => verify(JSON.parse(body), signed(), secret)).toThrow('rawBody must be the text or the bytes as they came')
+  for (const none of [undefined, '', 'secret'] as string[])
+    expect(() => verify(body, signed(), none), none).toThrow('secret must be that of the endpoint, whsec_')
+})

@@ -33,9 +33,14 @@ const names = ['webhook-id', 'webhook-timestamp', 'webhook-signature'] as const
  * `rawBody`: the bytes as they came, not the parsed JSON. `headers`: a Headers object, or those of Node. `secret`:
  * `whsec_…`, as the endpoint was made with; after a rotation both sign for a day, so either verifies.
  *
- * The same event can come more than once: credit it by its `id`, once.
+ * An event can come more than once, and after the service was restored under another id: credit a deposit once by its
+ * `deposit_id`. An event with `test` is an example: nothing happened.
  */
 export function verify(rawBody: string | Uint8Array, headers: Headers, secret: string): Event {
+  if (typeof secret !== 'string' || !secret.startsWith('whsec_'))
+    throw new TypeError('secret must be that of the endpoint, whsec_…')
+  if (typeof rawBody !== 'string' && !ArrayBuffer.isView(rawBody))
+    throw new TypeError('rawBody must be the text or the bytes as they came, not the parsed JSON')
   const body = typeof rawBody === 'string' ? rawBody : new TextDecoder().decode(rawBody)
   const given = Object.fromEntries(names.map(name => [name, headerOf(headers, name)]))
   const missing = names.filter(name => !given[name])

@@ -164,12 +164,13 @@ async function tenMinutes(): Promise<string> {
   const steps = [...part.matchAll(/^ {3}```sh\n([\s\S]*?)^ {3}```/gm)].map(([, commands]) =>
     commands!
       .replaceAll(/^ {3}/gm, '')
-      .replace(/^export SLUICE_URL=.*\n/m, '')
+      .replace('http://127.0.0.1:8080', api_url)
+      .replaceAll('.sluice/', `${home}/`)
       .replaceAll('127.0.0.1:3000', `127.0.0.1:${shopPort}`)
       .replace('PORT=3000', `PORT=${shopPort}`),
   )
-  expect(steps).toHaveLength(7)
-  const [key, listen, shop, pay, balances, payOut, paid] = steps as [string, ...string[]]
+  expect(steps).toHaveLength(8)
+  const [makeKey, key, listen, shop, pay, balances, payOut, paid] = steps as [string, ...string[]]
   const {PORT: _, ...environment} = process.env
   const env = {...environment, SLUICE_HOME: home, SLUICE_URL: api_url} as NodeJS.ProcessEnv
   const run = promisify(execFile)
@@ -196,6 +197,7 @@ async function tenMinutes(): Promise<string> {
     return () => said
   }
   try {
+    await run('bash', ['-euc', makeKey!], {cwd: root, env})
     env.SLUICE_API_KEY = (await says(`${key}\necho $SLUICE_API_KEY`, /sk_/)).trim()
     const heard = await stays(listen!, root, async said => said().includes('Ctrl-C'))
     const withSecret = shop!.replace('whsec_…', /whsec_\S+/.exec(heard())![0]).replace('samples/', `${root}/samples/`)

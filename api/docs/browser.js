@@ -41,7 +41,9 @@ function requestOf({dataset, elements}) {
   }
   const body = elements.body?.value
   if (body) headers['content-type'] = 'application/json'
-  return [path + (query.size ? `?${query}` : ''), {method: dataset.method, headers, ...(body && {body})}]
+  // Beside this page: the service may be below a path.
+  const url = new URL(`.${path}${query.size ? `?${query}` : ''}`, document.baseURI)
+  return [url, {method: dataset.method, headers, ...(body && {body})}]
 }
 
 function pretty(text) {

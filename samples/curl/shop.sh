@@ -38,6 +38,7 @@ webhook() {
   key=$(openssl base64 -d -A <<<"${SLUICE_WEBHOOK_SECRET#whsec_}" | od -An -v -tx1 | tr -d ' \n')
   expected=v1,$({ printf '%s.%s.' "${WEBHOOK_ID:-}" "$WEBHOOK_TIMESTAMP" && cat "$body"; } |
     digest -mac HMAC -macopt "hexkey:$key")
+  ((${#key} >= 48)) || refuse 'SLUICE_WEBHOOK_SECRET is not that of an endpoint'
   # Digests are compared, so that the time it takes tells nothing of the signature that it should be.
   wanted=$(digest <<<"$expected")
   is_genuine=
@@ -52,6 +53,7 @@ webhook() {
   # id, or, after Sluice was restored from a backup, under a new one.
   id=$(jq -r 'select(.type == "deposit.confirmed" and (.test | not)).deposit_id' "$body")
   [[ $id ]] || return 0
+  [[ $id =~ ^dep_[0-9a-f]{32}$ ]] || refuse 'that is no deposit' # it becomes the name of a file
   jq '{reference: .user.external_ref, asset: "\(.chain) \(.token)", amount}' "$body" >"$new"
   sync "$new"
   ln "$new" "credits/$id" 2>/dev/null || [[ -e credits/$id ]]

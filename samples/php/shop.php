@@ -8,16 +8,15 @@ const CREDITS = __DIR__ . '/credits'; // your web server must not show it
 function isFromSluice(string $body): bool
 {
     $header = fn (string $name): string => $_SERVER["HTTP_WEBHOOK_$name"] ?? '';
-    $key = base64_decode(explode('whsec_', getenv('SLUICE_WEBHOOK_SECRET'))[1]);
+    $key = (string) base64_decode(substr((string) getenv('SLUICE_WEBHOOK_SECRET'), strlen('whsec_')), true);
+    strlen($key) >= 24 || throw new RuntimeException('SLUICE_WEBHOOK_SECRET is not that of an endpoint');
     $mac = base64_encode(hash_hmac('sha256', "{$header('ID')}.{$header('TIMESTAMP')}.$body", $key, true));
     return abs(time() - (int) $header('TIMESTAMP')) <= 300 // a stranger may send an old message again
-        // There are two for a day after the secret was rotated.
-        && array_filter(explode(' ', $header('SIGNATURE')), fn ($given) => hash_equals("v1,$mac", $given));
+        && array_filter(explode(' ', $header('SIGNATURE')), fn ($given) => hash_equals("v1,$mac", $given)); // or two
 }
 
-// A file is both the credit and the id by which it happens once, so they are saved in one transaction: it is written
-// whole, and then gets its name, which it can get once. The id is the deposit's: an event comes again under its own id,
-// or, after Sluice was restored from a backup, under a new one. In a database, make it a row with a unique key.
+// Credit and id are saved in one transaction: a file is written whole, and then gets its name, which it can get once.
+// The id is the deposit's: an event can come again under another one. In a database, make it a row with a unique key.
 function saveOnce(string $depositId, array $credit): void
 {
     is_dir(CREDITS) || mkdir(CREDITS, 0700);
@@ -44,19 +43,21 @@ function add(string $a, string $b): string
 function ask(string $path, array $body, string ...$headers): array
 {
     $headers = ['Authorization: Bearer ' . getenv('SLUICE_API_KEY'), 'Content-Type: application/json', ...$headers];
-    $http = ['method' => 'POST', 'header' => $headers, 'content' => json_encode($body), 'ignore_errors' => true];
+    $http = ['method' => 'POST', 'header' => $headers, 'content' => json_encode($body), 'ignore_errors' => true,
+        'follow_location' => 0]; // a redirect would take the key to another server
     $answer = fopen(getenv('SLUICE_URL') . $path, 'r', false, stream_context_create(['http' => $http]));
     $status = (int) explode(' ', stream_get_meta_data($answer)['wrapper_data'][0])[1];
     return [$status, json_decode(stream_get_contents($answer))];
 }
 
-[$method, $route, $first, $second] = explode('/', "$_SERVER[REQUEST_METHOD]$_SERVER[REQUEST_URI]///");
-[$status, $answer] = [404, []];
+[[$method, $route, $first, $second], $status, $answer] =
+    [explode('/', "$_SERVER[REQUEST_METHOD]$_SERVER[REQUEST_URI]///"), 404, []];
 if ("$method $route" === 'POST webhooks') {
     $body = file_get_contents('php://input'); // the bytes as they came: verify before you parse
     $status = isFromSluice($body) ? 204 : 400;
     $event = json_decode($body);
     if ($status === 204 && $event->type === 'deposit.confirmed' && !isset($event->test)) {
+        preg_match('/^dep_[0-9a-f]{32}$/D', $event->deposit_id) || throw new RuntimeException('that is no deposit');
         saveOnce($event->deposit_id, [$event->user->external_ref, "$event->chain $event->token", $event->amount]);
     } // only now is 204 answered: after an error Sluice sends it again
 } elseif ("$method $route" === 'POST users') { // this and what follows is open to everybody: ask for a login before it
@@ -71,9 +72,8 @@ if ("$method $route" === 'POST webhooks') {
         }
     }
 } elseif ("$method $route" === 'POST payouts') { // the whole balance, once a day: its key makes a second one the same
-    $key = date('Y-m-d') . "-$first-$second";
+    $key = gmdate('Y-m-d') . "-$first-$second";
     [$status, $answer] = ask('/v1/payouts', ['chain' => $first, 'token' => $second], "Idempotency-Key: $key");
 }
-http_response_code($status);
-header('Content-Type: application/json');
+header('Content-Type: application/json', response_code: $status);
 echo $status === 204 ? '' : json_encode((object) $answer);

@@ -11,23 +11,23 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib import error, parse, request
 
 URL, API_KEY = os.environ['SLUICE_URL'], os.environ['SLUICE_API_KEY']
-WEBHOOK_KEY = base64.b64decode(os.environ['SLUICE_WEBHOOK_SECRET'].split('whsec_')[1])
+WEBHOOK_KEY = base64.b64decode(os.environ['SLUICE_WEBHOOK_SECRET'].split('whsec_')[1], validate=True)
+assert len(WEBHOOK_KEY) >= 24, 'SLUICE_WEBHOOK_SECRET is not that of an endpoint'
+request.HTTPRedirectHandler.redirect_request = lambda *_: None  # one would take the key to another server
 EXACT = Context(prec=99)  # Python's usual 28 digits can be too few for 18 decimals
 
-# A row is both the credit and the id by which it happens once: they are saved in one transaction. The id is the
-# deposit's: an event comes again under its own id, or, after Sluice was restored from a backup, under a new one.
+# Credit and id are saved in one transaction, as one row. The id is the deposit's: an event can come under another one.
 db = sqlite3.connect('shop.db', isolation_level=None, check_same_thread=False)  # each statement is a transaction
 db.execute('create table if not exists credit (deposit_id text primary key, reference text, asset text, amount text)')
 
 
 def is_from_sluice(headers, body):
     sent = headers.get('webhook-timestamp', '')
-    if not sent.isdecimal() or len(sent) > 12 or abs(time.time() - int(sent)) > 300:
-        return False  # an old message, sent again by a stranger
+    is_new = sent.isdecimal() and len(sent) <= 12 and abs(time.time() - int(sent)) <= 300  # no old one, sent again
     signed = f'{headers.get("webhook-id")}.{sent}.'.encode() + body  # the bytes as they came: verify before you parse
     expected = b'v1,' + base64.b64encode(hmac.digest(WEBHOOK_KEY, signed, 'sha256'))
     given = headers.get('webhook-signature', '').encode().split()  # two, for a day after the secret was rotated
-    return any(hmac.compare_digest(expected, one) for one in given)
+    return is_new and any(hmac.compare_digest(expected, one) for one in given)
 
 
 def ask_sluice(path, body, **headers):
@@ -55,7 +55,7 @@ def respond(route, names, headers, body):
             total[asset] = EXACT.add(total.get(asset, 0), Decimal(amount))  # never a float
         return 200, {asset: f'{amount.normalize(EXACT):f}' for asset, amount in total.items()}
     if route == 'POST payouts':  # the whole balance, once a day: by its key, a second request is the same payout
-        key = '-'.join([time.strftime('%Y-%m-%d'), *names])
+        key = '-'.join([time.strftime('%Y-%m-%d', time.gmtime()), *names[:2]])
         return 202, ask_sluice('/v1/payouts', dict(zip(('chain', 'token'), names)), **{'Idempotency-Key': key})
     return 404, {'error': 'not_found'}
 

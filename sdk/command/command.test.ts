@@ -148,6 +148,80 @@ test('--since begins in the past, --events picks types, and without --forward-to
   expect(receiver.received).toEqual([])
 })
 
+test('Ctrl-C ends it at once, whatever it waits for', async () => {
+  await happen()
+  receiver.response = () => {} // never answers
+  const silent = http.createServer(() => {})
+  await new Promise<void>(resolve => silent.listen(0, '127.0.0.1', resolve))
+  const nowhere = {SLUICE_URL: `http://127.0.0.1:${(silent.address() as AddressInfo).port}`}
+  const isWaiting = async () => receiver.received.length > 0
+  try {
+    for (const [given, env, isThere] of [
+      [['listen', '--since', '1h', '--forward-to', receiver.url], {}, isWaiting],
+      [['listen'], nowhere, async () => true],
+      [['trigger', 'payout.failed', '--forward-to', receiver.url], nowhere, async () => true],
+    ] as const) {
+      const {child, said, ended} = start([...given], env)
+      await until(async () => (given[0] === 'trigger' || said.text.includes('Ctrl-C')) && (await isThere()), {
+        timeoutMs,
+        what: 'it waits',
+      })
+      if (given[0] === 'trigger') await once(silent, 'connection')
+      const began = Date.now()
+      child.kill('SIGINT')
+      await ended
+      expect(Date.now() - began, given.join(' ')).toBeLessThan(5_000)
+    }
+  } finally {
+    silent.close().closeAllConnections()
+  }
+})
+
+test('a page of another program, and one that breaks off, do not end it', async () => {
+  let bad = 6
+  const odd = http.createServer(async (request, response) => {
+    if (bad-- > 0) {
+      if (bad % 2) return void response.writeHead(200).end('<html>back soon</html>')
+      response.writeHead(200, {'content-length': 1000}).write('{')
+      return void setImmediate(() => response.socket!.destroy())
+    }
+    const {authorization} = request.headers
+    const answer = await fetch(api.url + request.url, {headers: {authorization: authorization!}})
+    response.end(await answer.text())
+  })
+  await new Promise<void>(resolve => odd.listen(0, '127.0.0.1', resolve))
+  const over = new AbortController()
+  const port = (odd.address() as AddressInfo).port
+  const sluice = new Sluice({apiKey, baseUrl: `http://127.0.0.1:${port}`, retries: 0})
+  await happen()
+  bad = 0
+  const shared = {
+    sluice,
+    types: [...eventTypes],
+    forwardTo: receiver.url,
+    secret: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw',
+  }
+  const listening = listen({...shared, since: undefined, signal: over.signal, say: () => {}, pauseMs: 10})
+  try {
+    await until(
+      async () => {
+        if (receiver.received.length === 0) await happen()
+        return receiver.received.length > 0
+      },
+      {timeoutMs, what: 'it listens', intervalMs: 300},
+    )
+    bad = 6
+    const before = receiver.received.length
+    await happen()
+    await until(async () => receiver.received.length > before, {timeoutMs, what: 'it goes on'})
+    expect(bad).toBeLessThan(0)
+  } finally {
+    over.abort()
+    await listening
+    odd.close().closeAllConnections()
+  }
+})
+
 test('a program that answers without an end is not waited for', async () => {
   await happen()
   const event = (await ids()).at(-1)!
@@ -268,6 +342,8 @@ test('what cannot work is refused in words', async () => {
     [['trigger'], 'nothing is no type of event'],
     [['trigger', 'payout.failed', '--since', '1h'], 'trigger has no option --since'],
     [['send'], 'there is no command send'],
+    [['constructor'], 'there is no command constructor'],
+    [['listen', '--since', '10'], '10 is no time such as'],
     [['listen', '--forward'], "Unknown option '--forward'"],
   ]
   for (const [given, message] of cases)

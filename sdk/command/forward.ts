@@ -20,7 +20,7 @@ export interface Answer {
 }
 
 /** Never rejects. */
-export async function forward(event: Event, url: string, secret: string): Promise<Answer> {
+export async function forward(event: Event, url: string, secret: string, signal: AbortSignal): Promise<Answer> {
   const body = JSON.stringify(event)
   const now = new Date()
   const began = performance.now()
@@ -35,7 +35,7 @@ export async function forward(event: Event, url: string, secret: string): Promis
       },
       body,
       redirect: 'manual',
-      signal: AbortSignal.timeout(timeoutMs),
+      signal: AbortSignal.any([AbortSignal.timeout(timeoutMs), signal]),
     })
     const tookMs = Math.round(performance.now() - began)
     const said = response.ok ? '' : shown(await beginningOf(response))
@@ -54,10 +54,10 @@ async function beginningOf({body}: Response): Promise<string> {
   return new TextDecoder().decode(first?.value?.slice(0, mostBytes))
 }
 
-/** The beginning of what a program said, on one line and without what a terminal would obey. */
-function shown(text: string): string {
+/** The beginning of what others said, on one line and without what a terminal would obey. */
+export function shown(text: string, most = mostShown): string {
   const line = text.replaceAll(/[\p{Cc}\p{Cf}\s]+/gu, ' ').trim()
-  return line.length > mostShown ? `${line.slice(0, mostShown)}…` : line
+  return line.length > most ? `${line.slice(0, most)}…` : line
 }
 
 function reasonOf(error: Error): string {

@@ -2,7 +2,7 @@
 // sluice, for a merchant's developer: an API key is all it needs. (For operators the service has its own command.)
 import {parseArgs} from 'node:util'
 import {type EventType, eventTypes, Sluice} from '../index.ts'
-import {secretOf} from './forward.ts'
+import {secretOf, shown} from './forward.ts'
 import {listen, show} from './listen.ts'
 import {trigger} from './trigger.ts'
 
@@ -24,7 +24,7 @@ SLUICE_URL       where the service is, such as https://pay.example (default: htt
 Types: ${eventTypes.join(', ')}
 
 Example:
-  npx @sluice/client listen --forward-to http://localhost:3000/webhooks
+  sluice listen --forward-to http://localhost:3000/webhooks
 `
 
 class UsageError extends Error {}
@@ -41,7 +41,8 @@ async function run(given: string[]): Promise<number> {
   }
   const {apiKey, baseUrl} = settings()
   const forwardTo = values['forward-to'] === undefined ? undefined : urlOf(values['forward-to'])
-  const shared = {sluice: new Sluice({apiKey, baseUrl}), forwardTo, secret: secretOf(apiKey), say: console.log}
+  const {signal} = over
+  const shared = {sluice: new Sluice({apiKey, baseUrl}), forwardTo, secret: secretOf(apiKey), signal, say: console.log}
   if (command === 'trigger') return (await trigger({...shared, baseUrl, type: typeOf(type ?? '')})) ? 0 : 1
   if (forwardTo) console.log(`Webhook secret: ${shared.secret} (the same each time with this API key)`)
   if (values.replay !== undefined) {
@@ -51,7 +52,7 @@ async function run(given: string[]): Promise<number> {
   const types = values.events === undefined ? [...eventTypes] : values.events.split(',').map(typeOf)
   const since = values.since === undefined ? undefined : timeOf(values.since)
   console.log(`Reading the events of ${baseUrl}${forwardTo ? `, for ${forwardTo}` : ''}. Ctrl-C ends it.`)
-  await listen({...shared, types, since, signal: over.signal})
+  await listen({...shared, types, since})
   return 0
 }
 
@@ -62,14 +63,17 @@ const options = {
   replay: {type: 'string'},
   help: {type: 'boolean', short: 'h'},
 } as const
-const optionsOf: Record<string, string[]> = {listen: Object.keys(options), trigger: ['forward-to', 'help']}
+const optionsOf = new Map([
+  ['listen', Object.keys(options)],
+  ['trigger', ['forward-to', 'help']],
+])
 
 function read(given: string[]) {
   try {
     const {values, positionals} = parseArgs({args: given, options, allowPositionals: true})
     const [command] = positionals
     if (command === undefined || values.help) return {values, positionals}
-    const known = optionsOf[command]
+    const known = optionsOf.get(command)
     if (!known) throw new Error(`there is no command ${command}`)
     const wrong = Object.keys(values).find(name => !known.includes(name))
     if (wrong) throw new Error(`${command} has no option --${wrong}`)
@@ -84,12 +88,12 @@ function read(given: string[]) {
 function settings(): {apiKey: string; baseUrl: string} {
   const {SLUICE_API_KEY: apiKey, SLUICE_URL: baseUrl = 'http://127.0.0.1:8080'} = process.env
   if (!apiKey) throw new UsageError('set SLUICE_API_KEY to your API key: your dashboard, or your operator, makes one')
-  return {apiKey, baseUrl: urlOf(baseUrl)}
+  return {apiKey: apiKey.trim(), baseUrl: urlOf(baseUrl, 'SLUICE_URL must be a URL such as https://pay.example')}
 }
 
-function urlOf(text: string): string {
+function urlOf(text: string, wrong = `${text} is not a URL such as http://localhost:3000/webhooks`): string {
   if (URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)) return text
-  throw new UsageError(`${text} is not a URL such as http://localhost:3000/webhooks`)
+  throw new UsageError(wrong)
 }
 
 function typeOf(text: string): EventType {
@@ -102,7 +106,8 @@ const secondsOf: Record<string, number> = {s: 1, m: 60, h: 3600, d: 86_400}
 
 function timeOf(text: string): Date {
   const [, count, unit] = /^(\d{1,6})([smhd])$/.exec(text) ?? []
-  const time = unit ? new Date(Date.now() - Number(count) * secondsOf[unit]! * 1000) : new Date(text)
+  const isDate = /^\d{4}-\d\d-\d\d/.test(text)
+  const time = unit ? new Date(Date.now() - Number(count) * secondsOf[unit]! * 1000) : new Date(isDate ? text : '')
   if (Number.isNaN(time.getTime())) throw new UsageError(`${text} is no time such as 2026-01-31T12:00:00Z or 10m`)
   return time
 }
@@ -114,7 +119,7 @@ try {
   process.exitCode = await run(process.argv.slice(2))
 } catch (error) {
   if (!over.signal.aborted) {
-    console.error(`sluice: ${(error as Error).message}`)
+    console.error(`sluice: ${shown((error as Error).message, 1000)}`)
     process.exitCode = error instanceof UsageError ? 2 : 1
   }
 }
