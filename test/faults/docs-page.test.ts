@@ -1,6 +1,8 @@
 // The documentation of the API in a real browser, at the widths of a phone, a tablet and a desk, in light and dark.
 import {readFileSync} from 'node:fs'
+import {createServer} from 'node:http'
 import {createRequire} from 'node:module'
+import type {AddressInfo} from 'node:net'
 import type axe from 'axe-core'
 import type {Browser, Page} from 'playwright-core'
 import {afterAll, beforeAll, describe, expect, test} from 'vitest'
@@ -97,5 +99,32 @@ describe.skipIf(!hasChromium)('the documentation in Chromium (skipped without on
     await tabs.locator('label', {hasText: 'Python'}).click()
     expect(await tabs.locator('pre:visible').textContent()).toContain('hmac.compare_digest')
     expect(complaints.filter(complaint => !complaint.includes('401'))).toEqual([])
+  })
+
+  test('where the service is below a path, its key goes nowhere else', async () => {
+    const elsewhere: string[] = []
+    const proxy = createServer(async (request, response) => {
+      const below = request.url!.replace(/^\/sluice/, '')
+      if (below === request.url) {
+        elsewhere.push(request.url!)
+        return void response.writeHead(404).end()
+      }
+      const {authorization = ''} = request.headers
+      const answer = await fetch(api.url + below, {headers: {authorization}})
+      response.writeHead(answer.status, Object.fromEntries(answer.headers)).end(await answer.text())
+    })
+    await new Promise<void>(resolve => proxy.listen(0, '127.0.0.1', resolve))
+    try {
+      const page = await (await browser.newContext()).newPage()
+      await page.goto(`http://127.0.0.1:${(proxy.address() as AddressInfo).port}/sluice/docs`)
+      await page.getByLabel('API key').fill((await makeKey(db, await makeMerchant(db, ['ETH']))).secret)
+      const article = page.locator('article', {has: page.getByRole('heading', {name: 'Read balances', exact: true})})
+      await article.getByText('Try it').click()
+      await article.getByRole('button', {name: 'Send'}).click()
+      await article.getByRole('status').getByText(/^200/).waitFor()
+      expect(elsewhere).toEqual([])
+    } finally {
+      proxy.close().closeAllConnections()
+    }
   })
 })
