@@ -5,8 +5,8 @@ import {BaseSequencer, type TestSpecification} from 'vitest/node'
 // Three suites. quick (npm test): everything that a change may break, within minutes. faults (npm run test:faults):
 // whole services, real chains and lying nodes, each step of a payout with a process that dies there, and what needs
 // many processes or rows. long (npm run test:long), which CI leaves out: a cluster that fails over, containers of each
-// kind, rules that no network has yet, payouts that expire while everything dies, a made-up family of chains, and the
-// tests of what tests run on.
+// kind, a real geth, payouts that expire while everything dies, a made-up family of chains, and the tests of what tests
+// run on.
 const faults = [
   'test/faults/**/*.test.ts',
   'test/conformance/conformance.test.ts',
@@ -52,7 +52,6 @@ const slow = [
   'test/faults/payment-requests',
   'test/faults/payouts',
   'test/start',
-  'test/faults/geth',
   'test/faults/tron-expiry',
   'test/faults/solana-payouts',
   'test/faults/solana-tokens',
@@ -135,7 +134,7 @@ export default defineConfig({
     isolate: false, // a third of a second for each file: the modules stay loaded, and no test replaces one
     restoreMocks: true,
     unstubEnvs: true,
-    maxWorkers: 4, // more than the cores of a small machine, because many tests wait
+    maxWorkers: 3, // more than the cores of a small machine, because many tests wait
     sequence: {sequencer: LongestFirst},
     projects: [
       {extends: true, test: {name: 'quick', include: ['**/*.test.ts'], exclude: [...never, ...faults]}},
