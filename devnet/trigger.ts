@@ -32,7 +32,6 @@ const pollMs = 200
 
 interface Stage {
   sluice: Sluice
-  service: Service
   chain: LocalClient
   token: string
   /** As payment requests name it. */
@@ -281,7 +280,7 @@ async function perform(service: Service, type: EventType, currency: string): Pro
   const {items} = await sluice.events.list({type: [...eventTypes], limit: 1}).page()
   const after = items[0]?.id ?? beforeAllEvents
   return await scenes[type]({
-    ...{sluice, service, chain, token, currency, amount: amounts[token] ?? usual},
+    ...{sluice, chain, token, currency, amount: amounts[token] ?? usual},
     prefix: await prefixOf(service, apiKey),
     happened: async (type, isIt) => {
       for await (const event of sluice.events.follow({after, type, pauseMs: pollMs})) if (isIt(event)) return event

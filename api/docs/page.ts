@@ -14,13 +14,13 @@ import type {Section} from './section.ts'
 const read = (name: string) => readFileSync(new URL(name, import.meta.url), 'utf8')
 const style = designTokens + read('style.css')
 const script = read('browser.js')
-const policyOf = (docsTry: boolean) =>
-  securityPolicy({style, script, more: ['img-src data:', ...(docsTry ? ["connect-src 'self'"] : [])]})
 
 export function docs(app: App, {docsTry}: Context): void {
   let json: string | undefined
   let html: string | undefined
   const options = {config: {open: true}, schema: {hide: true}}
+  const more = ['img-src data:', ...(docsTry ? ["connect-src 'self'"] : [])]
+  const headers = pageHeaders(securityPolicy({style, script, more}))
 
   app.get('/openapi.json', options, async () => {
     json ??= JSON.stringify(documentOf(app))
@@ -28,7 +28,7 @@ export function docs(app: App, {docsTry}: Context): void {
   })
   app.get('/docs', options, async (_request, reply) => {
     html ??= pageOf(documentOf(app), docsTry)
-    reply.headers({...pageHeaders(policyOf(docsTry)), 'content-type': 'text/html; charset=utf-8'})
+    reply.headers({...headers, 'content-type': 'text/html; charset=utf-8'})
     return html
   })
 }

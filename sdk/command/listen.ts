@@ -8,7 +8,7 @@ import {forward, shown} from './forward.ts'
 
 export interface Listening {
   sluice: Sluice
-  /** What to read; every type if absent. */
+  /** What to read. */
   types: EventType[]
   /** Where events go; absent: they are only shown. */
   forwardTo: string | undefined
@@ -32,7 +32,7 @@ export async function listen({sluice, types, forwardTo, secret, since, signal, s
     } catch (error) {
       if (signal.aborted) return
       if (!(error instanceof SluiceError) || isFinal(error)) throw error
-      say(`The service cannot be read: ${error.message}. Trying again.`)
+      say(`The service cannot be read: ${shown(error.message, 1000)}. Trying again.`)
       await pause(pauseMs, signal).catch(() => {})
     }
 }
