@@ -22,8 +22,8 @@ import {
   utc,
 } from '../../components.ts'
 import type {Delivery, DeliveryDetail, Endpoint, Event, Page} from '../data.ts'
-import {type Fields, urlOf, type View} from '../view.ts'
-import {filters, pager} from './lists.ts'
+import type {Fields, View} from '../view.ts'
+import {filters, liveWhereNewest, pager} from './lists.ts'
 
 const tones: Record<Delivery['status'], Tone> = {pending: 'wait', delivered: 'good', failed: 'bad'}
 const deliveryState = (state: Delivery['status']) => status(state, tones[state])
@@ -108,10 +108,7 @@ export const deliveriesPage = (list: List, {done, failed}: {done?: string; faile
   isLive: list.query.before === undefined,
   body: html`${notice(done)}${alert(failed)}${filters(listPath(list.endpoint), list.query, [{name: 'status', label: 'Status', values: deliveryStatuses}])}${card(
     {
-      body:
-        list.query.before === undefined
-          ? live('deliveries', urlOf(`${listPath(list.endpoint)}/part`, list.query), deliveryList(list))
-          : deliveryList(list),
+      body: liveWhereNewest('deliveries', listPath(list.endpoint), list.query, deliveryList(list)),
     },
   )}${redeliverAll(list.endpoint)}`,
 })

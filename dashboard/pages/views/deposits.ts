@@ -18,9 +18,9 @@ import {
 } from '../../components.ts'
 import type {Chains, ShownChain} from '../chains.ts'
 import type {DepositDetail, Page} from '../data.ts'
-import {counted, type Fields, referenceOf, urlOf, type View} from '../view.ts'
+import {counted, type Fields, referenceOf, type View} from '../view.ts'
 import {deliverySteps} from './deliveries.ts'
-import {filters, pager} from './lists.ts'
+import {filters, liveWhereNewest, pager} from './lists.ts'
 import {newPayoutPath, payoutStatus} from './payouts.ts'
 import {aboutPaymentRequests} from './search.ts'
 import {transaction} from './transaction.ts'
@@ -96,10 +96,7 @@ export const depositsPage = (list: List, codes: readonly string[]): View => ({
       {name: 'chain', label: 'Chain', values: codes},
     ],
   )}${card({
-    body:
-      list.query.before === undefined
-        ? live('deposits', urlOf('/deposits/part', list.query), depositList(list, codes))
-        : depositList(list, codes),
+    body: liveWhereNewest('deposits', '/deposits', list.query, depositList(list, codes)),
   })}${list.hasPaymentRequests && aboutPaymentRequests}`,
 })
 

@@ -1,5 +1,6 @@
 // What lists share: filters, which are links and so need no JavaScript, and pages.
 import {type Html, html} from '../../../base/html.ts'
+import {live} from '../../components.ts'
 import {type Fields, urlOf} from '../view.ts'
 
 interface Filter {
@@ -20,6 +21,10 @@ export const filters = (path: string, query: Fields, all: readonly Filter[]): Ht
           html`<a href="${urlOf(path, {...query, before: undefined, [name]: value})}"${query[name] === value && html` aria-current="true"`}>${value ?? 'all'}</a>`,
       )}</nav>`,
   )}</div>`
+
+/** A list whose first page is loaded again when there is news: it begins with the newest. */
+export const liveWhereNewest = (id: string, path: string, query: Fields, list: Html): Html =>
+  query.before === undefined ? live(id, urlOf(`${path}/part`, query), list) : list
 
 /** Links to the page after, and to the first one. */
 export function pager(path: string, query: Fields, next: string | null): Html | undefined {

@@ -29,9 +29,9 @@ import {
 } from '../../components.ts'
 import type {ShownChain} from '../chains.ts'
 import type {Currency, Page, PaymentRequestDetail} from '../data.ts'
-import {counted, type Fields, one, sentence, urlOf, type View} from '../view.ts'
+import {counted, type Fields, one, sentence, type View} from '../view.ts'
 import {deliverySteps} from './deliveries.ts'
-import {filters, pager} from './lists.ts'
+import {filters, liveWhereNewest, pager} from './lists.ts'
 import {transaction} from './transaction.ts'
 
 export const paymentRequestStatuses = paymentStatus.options
@@ -103,10 +103,7 @@ export const paymentRequestsPage = (list: List, {bps, isSaved}: Tolerance, codes
       {name: 'chain', label: 'Chain', values: codes},
     ],
   )}${card({
-    body:
-      list.query.before === undefined
-        ? live('payment-requests', urlOf('/payment-requests/part', list.query), paymentRequestList(list))
-        : paymentRequestList(list),
+    body: liveWhereNewest('payment-requests', '/payment-requests', list.query, paymentRequestList(list)),
   })}${card({
     title: 'Tolerance',
     body: html`<p>Of a new payment request, <strong>${percent(bps)}</strong> of the amount may be missing: exchanges take their fee out of what they send. Your program can say otherwise for each one, by <code>tolerance</code>; those that exist keep theirs.</p>`,

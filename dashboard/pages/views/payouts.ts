@@ -23,7 +23,7 @@ import type {ShownChain} from '../chains.ts'
 import type {Balance, Me, Page, Payout, PayoutDetail} from '../data.ts'
 import {counted, type Fields, sentence, urlOf, type View} from '../view.ts'
 import {deliverySteps} from './deliveries.ts'
-import {filters, pager} from './lists.ts'
+import {filters, liveWhereNewest, pager} from './lists.ts'
 import {whitelistState, whitelistText} from './payout-addresses.ts'
 import {transaction} from './transaction.ts'
 
@@ -97,10 +97,7 @@ export const payoutsPage = (list: List, codes: readonly string[]): View => ({
     {name: 'status', label: 'Status', values: payoutStatuses},
     {name: 'chain', label: 'Chain', values: codes},
   ])}${card({
-    body:
-      list.query.before === undefined
-        ? live('payouts', urlOf('/payouts/part', list.query), payoutList(list))
-        : payoutList(list),
+    body: liveWhereNewest('payouts', '/payouts', list.query, payoutList(list)),
   })}`,
 })
 
