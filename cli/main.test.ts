@@ -532,7 +532,7 @@ test('a drill that cannot open the seed does nothing, and is not recorded as a f
 /** The commands without subcommands, each as it is typed; without those that start a program with its own help. */
 function leaves(command: Command, above: string[]): {name: string; command: Command}[] {
   const words = [...above, command.name()]
-  if (['custody', 'devnet'].includes(command.name())) return []
+  if (['custody', 'devnet', 'listen', 'trigger'].includes(command.name())) return []
   if (!command.commands.length) return [{name: words.join(' '), command}]
   return command.commands.flatMap(each => leaves(each, words))
 }
