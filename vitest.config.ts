@@ -5,8 +5,8 @@ import {BaseSequencer, type TestSpecification} from 'vitest/node'
 // Three suites. quick (npm test): everything that a change may break, within minutes. faults (npm run test:faults):
 // whole services, real chains and lying nodes, each step of a payout with a process that dies there, and what needs
 // many processes or rows. long (npm run test:long), which CI leaves out: a cluster that fails over, containers of each
-// kind, a real geth, payouts that expire while everything dies, a made-up family of chains, and the tests of what tests
-// run on.
+// kind, a real geth, every check of a node of Tron, payouts that expire while everything dies, a restored backup (that
+// from the words does more), a made-up family of chains, and the tests of what tests run on.
 const faults = [
   'test/faults/**/*.test.ts',
   'test/conformance/conformance.test.ts',
@@ -64,12 +64,10 @@ const slow = [
   'test/faults/added-tokens',
   'test/faults/tron-payouts',
   'test/faults/refusals',
-  'test/faults/tron-node',
   'test/faults/forgotten-payouts',
   'test/faults/crash-points',
   'test/faults/tron-tokens',
   'cli/main',
-  'test/faults/restore',
   'test/faults/from-the-words',
   'test/faults/held-up-payouts',
   'test/faults/held-back',
