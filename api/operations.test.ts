@@ -264,6 +264,8 @@ test('/openapi.json is an OpenAPI 3.1 document of every route, and all its refer
     'GET /v1/payouts',
     'GET /v1/payouts/{id}',
     'GET /v1/payouts/{id}/deposits',
+    'GET /v1/statements',
+    'GET /v1/statements/lines',
     'GET /v1/users',
     'GET /v1/users/{id}',
     'GET /v1/webhook-endpoints',
@@ -477,7 +479,7 @@ test('the commands in the guides for merchants work', () =>
     const commands = [...guides.join('').matchAll(/^curl ((?:.*\\\n)*.*)/gm)].map(([, text]) =>
       text!.replaceAll('\\\n', '').replace(/\$(\w+)/g, (_match, name) => values[name]!),
     )
-    expect(commands).toHaveLength(12)
+    expect(commands).toHaveLength(13)
     for (const command of commands) {
       const [, path] = /"(\/[^"]*)"/.exec(command)!
       const data = /-d '([^']*)'/.exec(command)?.[1]

@@ -29,6 +29,8 @@ const statuses = {
 }
 const pairs = ['chain=ETH', 'chain=POLYGON', 'token=USDC', 'chain=ETH&token=USDC', 'chain=TRON']
 const between = '2026-07-01T00:00:00.000Z'
+const june = 'from=2026-06-01T00:00:00Z&to=2026-07-01T00:00:00Z'
+const july = 'from=2026-07-01T00:00:00Z&to=2026-08-01T00:00:00%2B02:00'
 const eventTypes = ['deposit.pending', 'deposit.confirmed', 'payout.completed', 'payment_request.underpaid']
 
 const status = (of: keyof typeof statuses) => statuses[of].map(each => `status=${each}`)
@@ -53,6 +55,8 @@ const lists: Record<string, string[]> = {
   ],
   '/v1/events': [...eventTypes.map(type => `type=${type}`), `after=evt_${'0'.repeat(32)}`],
   '/v1/balances': [],
+  '/v1/statements': [june, july, `${july}&chain=ETH&token=USDC`],
+  '/v1/statements/lines': [july, `${july}&chain=ETH&token=USDC`],
   '/v1/payout-addresses': [],
   '/v1/crypto': [],
   '/v1/webhook-endpoints': [],
@@ -88,11 +92,16 @@ async function allOf(secret: string): Promise<string[]> {
     await walk(path)
   }
   for (const [list, filters] of Object.entries(lists)) {
-    const limit = ['/v1/balances', '/v1/payout-addresses', '/v1/crypto', '/v1/webhook-endpoints'].includes(list)
-      ? ''
-      : '?limit=3'
-    for (const item of await walk(list + limit)) for (const path of pathsOf(list, item)) await once(path)
-    for (const filter of filters) await walk(`${list}?limit=2&${filter}`)
+    const isWhole = [
+      '/v1/balances',
+      '/v1/statements',
+      '/v1/payout-addresses',
+      '/v1/crypto',
+      '/v1/webhook-endpoints',
+    ].includes(list)
+    for (const item of await walk(list + (isWhole ? '' : '?limit=3')))
+      for (const path of pathsOf(list, item)) await once(path)
+    for (const filter of filters) await walk(`${list}?${isWhole ? '' : 'limit=2&'}${filter}`)
   }
   return said
 }

@@ -31,6 +31,7 @@ import {pay} from './routes/pay.ts'
 import {paymentRequests} from './routes/payment-requests.ts'
 import {payoutAddress} from './routes/payout-address.ts'
 import {payouts} from './routes/payouts.ts'
+import {statements} from './routes/statements.ts'
 import {users} from './routes/users.ts'
 import {webhookEndpoints} from './routes/webhook-endpoints.ts'
 
@@ -118,7 +119,17 @@ export async function buildServer({
   await documentRoutes(app)
 
   const refuseOtherMethods = methodsOf(app)
-  for (const routes of [users, deposits, balances, payoutAddress, payouts, paymentRequests, events, webhookEndpoints])
+  for (const routes of [
+    users,
+    deposits,
+    balances,
+    statements,
+    payoutAddress,
+    payouts,
+    paymentRequests,
+    events,
+    webhookEndpoints,
+  ])
     routes(app, context)
   pay(app, context)
   health(app, context, metrics.contentType)

@@ -81,6 +81,16 @@ const unknownNow = `delete from app.outgoing_attempt; update custody.journal set
 /** Statements that break the invariant of each check, each by itself. */
 const breaks: Record<string, string[]> = {
   conservation: [`update app.deposit set amount = amount + 1 where token = 'USDC'`],
+  running_totals: [
+    `update app.total_change set amount = amount + 1 where series = 'deposit'`,
+    `delete from app.total_change where series = 'payout'`,
+    `insert into app.total_change (merchant_id, series, about, at, count, amount)
+     select id, 'held_back', 'ETH:USDC', now(), 1, 1 from app.merchant`,
+  ],
+  statement_lines: [
+    `update app.deposit set amount = amount + 1 where status = 'final' and credited`,
+    `update app.deposit set finalisation = finalisation + 1 where status = 'final' and credited and token = 'USDC'`,
+  ],
   balances: [
     `insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count) select id, 'ETH', 'USDC', 1, 0 from app.merchant`,
   ],

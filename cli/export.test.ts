@@ -334,11 +334,14 @@ test('an export waits for a slow reader, and ends quietly when the reader has ha
   await db.rows(
     `insert into app.event (id, merchant_id, type, subject_id, version, payload, created_at)
      select uuidv7(), m.id, 'deposit.pending', uuidv7(), 1, json_build_object('filler', repeat('x', 400)), now()
-     from app.merchant m, generate_series(1, 20000) where prefix = 'acme'`,
+     from app.merchant m, generate_series(1, 50000) where prefix = 'acme'`,
   )
   const child = start('export', 'events')
   const ended = endOf(child)
-  await until(async () => (await exportsWaiting('ClientWrite')) === 1, {
+  // The server has sent some rows, and is asked for no more: it would end after three times as many.
+  const waits = `select from pg_stat_activity where application_name = 'sluice-export' and datname = current_database()
+    and state = 'idle in transaction' and query like 'fetch %' and state_change < clock_timestamp() - interval '1 second'`
+  await until(async () => (await db.rows(waits)).length === 1, {
     timeoutMs: 10_000,
     what: 'the server to wait for the reader',
   })
@@ -347,6 +350,57 @@ test('an export waits for a slow reader, and ends quietly when the reader has ha
   child.stdout!.destroy()
   const {code, stderr} = await ended
   expect({code, errors: stderr.match(/sluice:.*/g)}).toEqual({code: 0, errors: null})
+})
+
+test("a merchant's statement is its lines between the balances at the end and at the beginning, and adds up", async () => {
+  const period = ['--from', '2026-07-01', '--to', '2026-08-01']
+  const {code, stdout, stderr} = await sluice('export', 'statement', '--merchant', 'acme', ...period)
+  expect(code, stderr).toBe(0)
+  const [headings, ...lines] = stdout.trimEnd().split('\n')
+  expect(headings).toBe('chain,token,created_at,type,amount,deposit_id,user_external_ref,external_id,payout_id,txid')
+  const rows = lines.map(line => line.split(','))
+  const pol = rows.filter(([, token]) => token === 'POL').map(([, , at, type, amount]) => [at, type, amount])
+  expect(pol).toEqual([
+    ['2026-08-01T00:00:00.000000Z', 'closing_balance', '0'],
+    ['2026-07-01T11:15:00.000000Z', 'fee', '-0.155'],
+    ['2026-07-01T11:15:00.000000Z', 'payout', '-15.345'],
+    ['2026-07-01T08:00:13.750000Z', 'deposit', '3'],
+    ['2026-07-01T08:00:13.750000Z', 'deposit', '12.5'],
+    ['2026-07-01T00:00:00.000000Z', 'opening_balance', '0'],
+  ])
+  expect(rows.map(([, , , type]) => type).filter(type => type?.endsWith('_balance'))).toHaveLength(6)
+  const file = inHome('statement.parquet')
+  const parquet = await sluice(
+    'export',
+    'statement',
+    '--merchant',
+    'acme',
+    ...period,
+    '--format',
+    'parquet',
+    '--out',
+    file,
+  )
+  expect(parquet.stdout).toBe(`${rows.length} rows of statement are in ${file}.\n`)
+  const duckdb = await newDuckDb()
+  expect(await duckdb.rows(`select count(*), sum(amount) from '${file}' where token = 'POL'`)).toEqual([
+    [6n, expect.anything()],
+  ])
+  duckdb.close()
+  for (const [words, why] of [
+    [['--merchant', 'acme'], 'a statement is of a merchant and a period: give --merchant <prefix>, --from and --to'],
+    [period, 'a statement is of a merchant and a period: give --merchant <prefix>, --from and --to'],
+    [['--merchant', 'nobody', ...period], 'there is no merchant with the prefix "nobody"'],
+    [
+      ['--merchant', 'acme', '--from', '2026-07-01', '--to', '2026-07-02T00:07:00Z'],
+      '--to must be a whole quarter of an hour, such as 2026-11-01T00:15:00Z',
+    ],
+  ] as const)
+    expect(await sluice('export', 'statement', ...words)).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: `sluice: ${why}\n`,
+    })
 })
 
 test('an interrupted export leaves no file', async () => {

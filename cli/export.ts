@@ -1,19 +1,20 @@
-// sluice export: writes a view of analytics as CSV, for programs or for spreadsheets, or as Parquet. Promises: rows are
-// streamed, so memory use does not grow with their number; a file is written as a whole or not at all; amounts are
-// exact and times in UTC; the rows are what the role sluice_analyst may read, at one moment.
+// sluice export: writes a view of analytics, or a merchant's statement, as CSV, for programs or for spreadsheets, or as
+// Parquet. Promises: rows are streamed, so memory use does not grow with their number; a file is written as a whole or
+// not at all; amounts are exact and times in UTC; the rows are what the role sluice_analyst may read, at one moment.
 import {createWriteStream} from 'node:fs'
 import {rename, rm, stat} from 'node:fs/promises'
 import path from 'node:path'
-import type {Writable} from 'node:stream'
+import {Writable} from 'node:stream'
 import {type Command, InvalidArgumentError, Option} from 'commander'
 import pg from 'pg'
 import {PermanentError} from '../base/errors.ts'
+import {type CsvStyle, csvColumns, csvOf} from '../base/export/csv.ts'
+import {parquetColumns, parquetOf} from '../base/export/parquet.ts'
+import {type Column, columnsOf, pagesOf, type Row, rowsAtOnce, rowsOf, texts, written} from '../base/export/rows.ts'
 import {onInterrupt} from '../base/interrupt.ts'
 import {roleUrl} from '../db/migrate/migrate.ts'
 import {action, isDay, leaf} from './command.ts'
-import {type CsvStyle, copyAsCsv, csvColumns} from './csv.ts'
 import type {Report} from './output.ts'
-import {type Column, copyAsParquet, parquetColumns} from './parquet.ts'
 import {Progress, type ProgressOptions} from './progress.ts'
 
 /** The views, each with the column that --from and --to filter by; null for a view of the present only. */
@@ -41,7 +42,9 @@ export const views: Record<string, string | null> = {
   payout_steps: 'created_at',
   payouts: 'created_at',
   reorganisations: 'happened_at',
+  solvency: 'day',
   stakes: null,
+  statement_lines: 'created_at',
   sweep_costs: null,
   sweeps: 'created_at',
   time_to_finality: 'day',
@@ -63,6 +66,8 @@ interface Wanted {
 interface Options extends Wanted {
   out?: string
   raw?: boolean
+  /** The prefix of a merchant, for a statement. */
+  merchant?: string
   format: Format
   json?: boolean
 }
@@ -78,6 +83,7 @@ export function addExportCommand(program: Command): void {
       'after',
       [
         '\nViews, with the column that --from and --to filter by:',
+        `  ${'statement'.padEnd(20)} created_at (of one merchant: --merchant, --from and --to)`,
         ...Object.entries(views).map(([view, column]) => `  ${view.padEnd(20)} ${column ?? '(no --from, no --to)'}`),
       ].join('\n'),
     )
@@ -92,6 +98,7 @@ export function addExportCommand(program: Command): void {
         .choices(formats)
         .default('csv'),
     )
+    .option('--merchant <prefix>', 'statement: the merchant, by its account prefix')
     .option('--out <file>', 'write to this file instead of standard output, and print the number of rows')
     .option(
       '--raw',
@@ -102,7 +109,8 @@ export function addExportCommand(program: Command): void {
 
 async function exportView(ownerUrl: string, given: string, options: Options): Promise<Report | undefined> {
   const view = given.replace(/^analytics\./, '')
-  conditionOf(view, options)
+  if (view !== 'statement') conditionOf(view, options)
+  if (options.merchant !== undefined && view !== 'statement') throw new PermanentError('--merchant is for a statement')
   if (options.format === 'parquet' && !options.out)
     throw new PermanentError('a Parquet file is no text: name it with --out')
   if (options.raw && options.format !== 'csv')
@@ -111,55 +119,90 @@ async function exportView(ownerUrl: string, given: string, options: Options): Pr
     throw new PermanentError('--json reports what was written to a file: give --out, too')
   const client = await connect(ownerUrl)
   try {
-    const rowsAreShown = !options.out && process.stdout.isTTY // a progress bar would be drawn between them
-    const progressTo = rowsAreShown ? {write: () => {}} : process.stderr
-    const write =
-      options.format === 'parquet'
-        ? await parquetOf(client, view, options)
-        : await csvOf(client, view, options, options.raw ? 'raw' : options.format)
-    const copy: CopyTo = async (open, signal) => {
-      signal.addEventListener('abort', () => client.end()) // which ends the query under way
-      const progress = await progressOf(client, view, write.select, progressTo)
-      let rows: number | undefined
-      try {
-        rows = await write.copy({open, signal, progress: count => progress.at(count)})
-        return rows
-      } finally {
-        progress.end(rows)
-      }
-    }
+    const source = view === 'statement' ? await statementOf(client, options) : await viewOf(client, view, options)
+    const copy: CopyTo = (open, signal) => copied(client, {source, options, open, signal})
     if (!options.out) return await toStandardOutput(copy)
     const rows = await toFile(options.out, copy)
     return {json: {view, file: options.out, rows}, text: `${rows} rows of ${view} are in ${options.out}.`}
+  } catch (error) {
+    throw refusal(error) ?? error
   } finally {
     await client.end()
   }
 }
 
-interface Target {
-  /** Opens what they are written to. */
-  open: () => Writable
+/** Rows to be written: their columns, and the rows by what is selected of them. */
+interface Source {
+  view: string
+  columns: Column[]
+  /** The statement of all rows, for the planner's estimate of their number; absent if there is no such statement. */
+  select?(columns: string): string
+  rows(columns: string): AsyncIterable<Row[]>
+}
+
+async function viewOf(client: pg.Client, view: string, wanted: Wanted): Promise<Source> {
+  const condition = conditionOf(view, wanted)
+  const select = (columns: string) => `select ${columns} from analytics.${view} ${condition}`
+  const columns = await columnsOf(client, `analytics.${view}`)
+  return {view, columns, select, rows: columns => rowsOf(client, select(columns))}
+}
+
+/** What the database refuses, in words of the command line. */
+function refusal(error: unknown): PermanentError | undefined {
+  const {code, detail, message} = ((error as Error).cause ?? error) as pg.DatabaseError
+  if (code === 'SLINV') return new PermanentError(`--${detail} ${message}`)
+  return code === 'SL503' ? new PermanentError(message) : undefined
+}
+
+/** Of one merchant, between two times. */
+async function statementOf(client: pg.Client, {merchant, from: since, to: until}: Options): Promise<Source> {
+  if (merchant === undefined || since === undefined || until === undefined)
+    throw new PermanentError('a statement is of a merchant and a period: give --merchant <prefix>, --from and --to')
+  const {rows} = await client.query('select from analytics.merchants where merchant_prefix = $1', [merchant])
+  if (!rows.length) throw new PermanentError(`there is no merchant with the prefix "${merchant}"`)
+  const from = 'analytics.statement_rows($1, $2, $3, $4)'
+  const page = (columns: string, below: string | null, size = rowsAtOnce) =>
+    texts(client, `select ${columns} from ${from}`, [merchant, {from: since, to: until}, below, size])
+  await client.query('begin isolation level repeatable read, read only') // all of one moment
+  await page('place', '1', 1) // refuses a wrong period before anything is written
+  const [, ...columns] = await columnsOf(client, from, [merchant, {}, null, 0])
+  return {view: 'statement', columns, rows: columns => pagesOf(below => page(`place, ${columns}`, below))}
+}
+
+interface Copied {
+  source: Source
+  options: Options
+  open(): Writable
   signal: AbortSignal
-  /** Is told how many rows are written. */
-  progress(rows: number): void
 }
 
-/** A query for the rows of a view, and what writes them in one of the formats; resolves to their number. */
-interface Written {
-  select: string
-  copy(target: Target): Promise<number>
-}
-
-/** Throws if the view is not known, or has no column for --from and --to. */
-async function csvOf(client: pg.Client, view: string, wanted: Wanted, style: CsvStyle): Promise<Written> {
-  const select = await selectOf(client, view, wanted, style)
-  return {select, copy: target => copyAsCsv(client, {select, style, ...target})}
-}
-
-async function parquetOf(client: pg.Client, view: string, wanted: Wanted): Promise<Written> {
-  const columns = await columnsOf(client, view)
-  const select = `select ${parquetColumns(columns)} from analytics.${view} ${conditionOf(view, wanted)}`
-  return {select, copy: target => copyAsParquet(client, {select, columns, ...target})}
+async function copied(client: pg.Client, {source, options, open, signal}: Copied): Promise<number> {
+  const {view, columns} = source
+  const {format, raw, out} = options
+  const style = format === 'parquet' ? undefined : raw ? 'raw' : format
+  const selected = style ? csvColumns(columns, style) : parquetColumns(columns)
+  signal.addEventListener('abort', () => client.end()) // which ends the query under way
+  const rowsAreShown = !out && process.stdout.isTTY // a progress bar would be drawn between them
+  const progress = await progressOf(
+    client,
+    view,
+    source.select?.(selected),
+    rowsAreShown ? {write: () => {}} : process.stderr,
+  )
+  let count = 0
+  const counted = async function* () {
+    for await (const rows of source.rows(selected)) {
+      yield rows
+      count += rows.length
+      progress.at(count)
+    }
+  }
+  try {
+    await written(style ? csvOf(columns, style, counted()) : parquetOf(columns, counted()), open(), signal)
+    return count
+  } finally {
+    progress.end(count)
+  }
 }
 
 /**
@@ -167,13 +210,13 @@ async function parquetOf(client: pg.Client, view: string, wanted: Wanted): Promi
  * --from and --to.
  */
 export async function selectOf(
-  client: pg.ClientBase,
+  client: pg.Client,
   view: string,
   wanted: Wanted,
   style: CsvStyle = 'csv',
 ): Promise<string> {
-  const columns = csvColumns(await columnsOf(client, view), style)
-  return `select ${columns} from analytics.${view} ${conditionOf(view, wanted)}`
+  const {columns, select} = await viewOf(client, view, wanted)
+  return select!(csvColumns(columns, style))
 }
 
 function conditionOf(view: string, {from, to}: Wanted): string {
@@ -190,26 +233,19 @@ function conditionOf(view: string, {from, to}: Wanted): string {
 }
 
 /**
- * Connects as the role sluice_analyst, without its time limit. The server ends the query soon after this program ends.
+ * Connects as the role sluice_analyst, without its time limits: a slow reader makes the connection wait. The server
+ * ends the query soon after this program ends.
  */
 async function connect(ownerUrl: string): Promise<pg.Client> {
   const client = new pg.Client({
     connectionString: roleUrl(ownerUrl, 'sluice_analyst'),
     application_name: 'sluice-export',
-    options: '-c statement_timeout=0 -c client_connection_check_interval=1s -c timezone=UTC',
+    options:
+      '-c statement_timeout=0 -c idle_in_transaction_session_timeout=0 -c client_connection_check_interval=1s -c timezone=UTC',
   })
   client.on('error', () => {}) // the running query fails and reports it
   await client.connect()
   return client
-}
-
-async function columnsOf(client: pg.ClientBase, view: string): Promise<Column[]> {
-  const {rows} = await client.query<Column>(
-    `select attname as name, format_type(atttypid, null) as type from pg_attribute
-     where attrelid = to_regclass('analytics.' || $1) and attnum > 0 and not attisdropped order by attnum`,
-    [view],
-  )
-  return rows
 }
 
 interface PlanNode {
@@ -219,13 +255,14 @@ interface PlanNode {
   Plans?: PlanNode[]
 }
 
-/** The number of rows is the planner's estimate: counting them would take as long as copying them. */
+/** The number of rows is the planner's estimate, if there is one: counting them would take as long as copying them. */
 async function progressOf(
   client: pg.Client,
   view: string,
-  select: string,
+  select: string | undefined,
   to: NonNullable<ProgressOptions['to']>,
 ): Promise<Progress> {
+  if (select === undefined) return new Progress({what: `exporting ${view}`, unit: 'rows', total: 1, to})
   await client.query('set max_parallel_workers_per_gather = 0') // or it estimates the rows of one worker
   const {rows} = await client.query<{'QUERY PLAN': [{Plan: PlanNode}]}>(`explain (format json) ${select}`)
   return new Progress({what: `exporting ${view}`, unit: 'rows', total: estimate(rows[0]!['QUERY PLAN'][0].Plan), to})
@@ -244,7 +281,9 @@ function estimate(plan: PlanNode): number {
 type CopyTo = (open: () => Writable, signal: AbortSignal) => Promise<number>
 
 async function toStandardOutput(copy: CopyTo): Promise<undefined> {
-  await interruptible('the output is not complete', signal => copy(() => process.stdout, signal))
+  // An error ends this stream, not the standard output, which would report it in words of its own.
+  const open = () => new Writable({write: (chunk, encoding, done) => void process.stdout.write(chunk, encoding, done)})
+  await interruptible('the output is not complete', signal => copy(open, signal))
 }
 
 /** Writes to a temporary file beside the named one, and renames it at the end. */

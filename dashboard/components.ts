@@ -1,7 +1,8 @@
 // Parts that pages of both processes share. Promises: a status is a word with a tone, never a colour alone; a time is
-// in UTC.
+// in the time zone of the page (zone.ts).
 import {randomUUID} from 'node:crypto'
 import {type Html, html, type Part} from '../base/html.ts'
+import {local, zone} from './zone.ts'
 
 /** What went wrong, read out by screen readers; nothing if nothing did. */
 export const alert = (text: string | undefined): Html | undefined =>
@@ -70,11 +71,14 @@ export const status = (text: string, tone: Tone): Html => html`<span class="stat
 /** 2026-11-25, in one line. */
 export const day = (text: string): Html => html`<span class="day">${text}</span>`
 
-/** 2026-11-25 03:41:09, in UTC: whoever uses it says so once. */
-export const time = (iso: string): Html =>
-  html`<time datetime="${iso}">${day(iso.slice(0, 10))} ${iso.slice(11, 19)}</time>`
+/** 2026-11-25 03:41:09, in the zone of the page: whoever uses it says which that is, once. */
+export function time(iso: string): Html {
+  const text = local(iso)
+  return html`<time datetime="${iso}">${day(text.slice(0, 10))} ${text.slice(11)}</time>`
+}
 
-export const utc = (iso: string): Html => html`${time(iso)} UTC`
+/** The same with the zone. */
+export const when = (iso: string): Html => html`${time(iso)} ${zone()}`
 
 /** A text that people take elsewhere, in full, with a button that copies it. */
 export const copyable = (text: string, name: string): Html =>
@@ -169,7 +173,7 @@ export interface Step {
 export const timeLine = (steps: readonly Step[]): Html =>
   html`<ol class="time-line">${steps.map(
     ({at, title, text, tone = 'soft'}) =>
-      html`<li class="${at === null ? 'ahead' : 'past'} ${tone}"><div><strong>${title}</strong>${at !== null && html`<span class="when">${utc(at)}</span>`}</div>${text && html`<div class="text">${text}</div>`}</li>`,
+      html`<li class="${at === null ? 'ahead' : 'past'} ${tone}"><div><strong>${title}</strong>${at !== null && html`<span class="when">${when(at)}</span>`}</div>${text && html`<div class="text">${text}</div>`}</li>`,
   )}</ol>`
 
 /** A part of a page that is loaded again when there is news. */

@@ -37,9 +37,12 @@ const sections = [
   ['/payment-requests', 'Payment requests'],
   ['/payouts', 'Payouts'],
   ['/payout-addresses', 'Payout addresses'],
+  ['/statements', 'Statements'],
+  ['/charts', 'Charts'],
   ['/api-keys', 'API keys'],
   ['/webhooks', 'Webhooks'],
   ['/audit-log', 'Audit log'],
+  ['/settings', 'Settings'],
 ] as const
 
 // A part that failed is not shown: the one before it stays.

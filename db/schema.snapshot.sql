@@ -176,12 +176,14 @@ create view analytics.daily_blocks with (security_barrier=true) as
  SELECT day,
     chain,
     followed AS followed_count,
-    replaced AS replaced_count
+    replaced AS replaced_count,
+    final_height
    FROM chain.daily_blocks;
 --   day date: The day, in UTC, on which Sluice followed them; not the day of their timestamps.
 --   chain text: Chain code.
 --   followed_count bigint: Blocks that were added to the chain, those that were replaced later and those that were read again after a rewind included.
 --   replaced_count bigint: Blocks that left the chain because others took their place.
+--   final_height integer: The newest final block at the end of the day, or now; null of days from before this was noted.
 
 -- The ledger summed up by UTC day, kind, account, chain, token and merchant. As of the moment that analytics.freshness names.
 create materialized view analytics.daily_ledger as
@@ -824,6 +826,53 @@ create view analytics.reorganisations with (security_barrier=true) as
 --   new_head_hash text: Hash of the newest block afterwards; null if there was none.
 --   deposits_reorged integer: How many deposits were in no block afterwards. Deposits that were in another block by then are not counted.
 
+-- What we held and owed at the end of each UTC day on which something moved, for each chain and token: by the ledger, up to the final height. As fresh as analytics.daily_ledger.
+create view analytics.solvency with (security_barrier=true) as
+ SELECT s.day,
+    s.chain,
+    s.token,
+    trim_scale(s.on_addresses) AS on_addresses,
+    trim_scale(s.in_treasury) AS in_treasury,
+    trim_scale(s.staked) AS staked,
+    trim_scale(s.balances) AS owed_balances,
+    trim_scale(s.payouts) AS owed_payouts,
+    trim_scale(s.unattributed) AS unattributed,
+    trim_scale(s.on_addresses + s.in_treasury + s.staked - s.balances - s.payouts - s.unattributed) AS surplus,
+    b.final_height
+   FROM ( SELECT d.day,
+            d.chain,
+            d.token,
+            sum(d.on_addresses) OVER w AS on_addresses,
+            sum(d.in_treasury) OVER w AS in_treasury,
+            sum(d.staked) OVER w AS staked,
+            sum(d.balances) OVER w AS balances,
+            sum(d.payouts) OVER w AS payouts,
+            sum(d.unattributed) OVER w AS unattributed
+           FROM ( SELECT daily_ledger.day,
+                    daily_ledger.chain,
+                    daily_ledger.token,
+                    COALESCE(sum(daily_ledger.amount) FILTER (WHERE daily_ledger.account = ANY (ARRAY['address'::text, 'gas'::text])), 0::numeric) AS on_addresses,
+                    COALESCE(sum(daily_ledger.amount) FILTER (WHERE daily_ledger.account = 'treasury'::text), 0::numeric) AS in_treasury,
+                    COALESCE(sum(daily_ledger.amount) FILTER (WHERE daily_ledger.account = 'staked'::text), 0::numeric) AS staked,
+                    - COALESCE(sum(daily_ledger.amount) FILTER (WHERE daily_ledger.account = 'merchant'::text), 0::numeric) AS balances,
+                    - COALESCE(sum(daily_ledger.amount) FILTER (WHERE daily_ledger.account = 'payout'::text), 0::numeric) AS payouts,
+                    - COALESCE(sum(daily_ledger.amount) FILTER (WHERE daily_ledger.account = 'unattributed'::text), 0::numeric) AS unattributed
+                   FROM analytics.daily_ledger
+                  GROUP BY daily_ledger.day, daily_ledger.chain, daily_ledger.token) d
+          WINDOW w AS (PARTITION BY d.chain, d.token ORDER BY d.day)) s
+     LEFT JOIN chain.daily_blocks b ON b.chain = s.chain AND b.day = s.day;
+--   day date: The day, in UTC; the newest one up to now.
+--   chain text: Chain code.
+--   token text: Token code.
+--   on_addresses numeric: What deposit addresses held, gas for their sweeps included, in whole coins, exact.
+--   in_treasury numeric: What the treasury held.
+--   staked numeric: What it had staked.
+--   owed_balances numeric: The balances of merchants.
+--   owed_payouts numeric: What payouts under way had claimed.
+--   unattributed numeric: Value at our addresses that was credited to nobody.
+--   surplus numeric: What was held and owed to nobody: the operator's own. Below zero, merchants could not all have been paid.
+--   final_height integer: The final height of the chain at the end of the day; null of days from before this was noted.
+
 -- What each treasury has staked for energy and bandwidth, how much of it is lent, and what is on its way back.
 create view analytics.stakes with (security_barrier=true) as
  SELECT r.chain,
@@ -865,6 +914,48 @@ create view analytics.stakes with (security_barrier=true) as
 --   lent_to bigint: How many addresses have some.
 --   unstaking numeric: What was unstaked and is not back in the treasury.
 --   next_free_at timestamp with time zone: When the first part of that comes back; null if nothing does.
+
+-- One row for each movement of a merchant's balance: deposits that became final one by one, receipts of payment requests included, what was taken back, and what payouts claimed, net and fee apart. The amounts of a merchant, chain and token add up to its balance.
+create view analytics.statement_lines with (security_barrier=true) as
+ SELECT l.entry AS entry_id,
+    l.at AS created_at,
+    app.public_id('mer'::text, l.merchant_id) AS merchant_id,
+    m.name AS merchant_name,
+    m.prefix AS merchant_prefix,
+    l.chain,
+    l.token,
+    l.type,
+    analytics.coins(l.amount, a.decimals) AS amount,
+    l.amount AS amount_base_units,
+    app.public_id('dep'::text, l.deposit_id) AS deposit_id,
+    u.external_ref AS user_external_ref,
+    r.external_id,
+    app.public_id('pay'::text, l.payout_id) AS payout_id,
+    COALESCE(d.txid, p.txid) AS txid,
+    l.merchant_id AS merchant_uuid
+   FROM app.statement_line l
+     JOIN app.merchant m ON m.id = l.merchant_id
+     JOIN app.asset a ON a.chain = l.chain AND a.token = l.token
+     LEFT JOIN app.deposit d ON d.id = l.deposit_id
+     LEFT JOIN app."user" u ON u.id = d.user_id
+     LEFT JOIN app.payment_request r ON r.id = d.payment_request_id
+     LEFT JOIN app.payout p ON p.id = l.payout_id;
+--   entry_id bigint: The entry of analytics.ledger: deposits that became final together share one.
+--   created_at timestamp with time zone: When it was posted: never earlier than what it is about.
+--   merchant_id text: Id of the merchant.
+--   merchant_name text: Name of the merchant.
+--   merchant_prefix text: The merchant's account prefix.
+--   chain text: Chain code.
+--   token text: Token code.
+--   type text: deposit: it became final, or an operator credited it. deposit_lost: a final one was taken back. payout, fee: what a payout claimed, net and fee; above zero: what came back because it failed. adjustment: a debt for what was paid although its payment had ended.
+--   amount numeric: How it changed the balance, in whole coins, exact: below zero for what left.
+--   amount_base_units numeric: amount as an integer in the smallest unit of the token.
+--   deposit_id text: The deposit, or the receipt of a payment request; null for payouts.
+--   user_external_ref text: The merchant's own id of the user; null unless it is a deposit of one.
+--   external_id text: The merchant's reference of the payment request; null unless it is a receipt.
+--   payout_id text: The payout; null for deposits.
+--   txid text: The transaction of the deposit, or the one that paid the payout; null while that is not completed.
+--   merchant_uuid uuid: merchant_id as a UUID, to search by: merchant_uuid = analytics.id('mer_...').
 
 -- What the sweep of a token costs now if its energy is burnt, and if it is lent of the treasury's stake; without the bytes of the sweep itself, which cost the same.
 create view analytics.sweep_costs with (security_barrier=true) as
@@ -1165,6 +1256,9 @@ CREATE OR REPLACE FUNCTION analytics.coins(amount_base_units numeric, decimals i
 -- The UUID in an id of the API, such as dep_0123...; null if the text is no id. A view finds a row by its UUID through an index, but by its id as text only by reading all rows.
 CREATE OR REPLACE FUNCTION analytics.id(public_id text) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE as fed62d3fc3783888b465950f9b8136fb;
 
+-- A page of a merchant's statement, as sluice export statement writes it. asked: from and to, as JSON; perhaps chain and token.
+CREATE OR REPLACE FUNCTION analytics.statement_rows(merchant_prefix text, asked jsonb, below numeric, size integer) RETURNS TABLE(place numeric, chain text, token text, created_at timestamp with time zone, type text, amount numeric, deposit_id text, user_external_ref text, external_id text, payout_id text, txid text) LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 110969d86bb4e9e3662ca2dbc7c0067d;
+
 -- Merchants, users, deposits, payouts, balances, events and webhooks: what follows from the chains, and what merchants asked for.
 create schema app;
 
@@ -1326,6 +1420,7 @@ create table app.balance_delta (
   constraint balance_delta_pkey PRIMARY KEY (id)
 );
 CREATE INDEX balance_delta_pair ON app.balance_delta USING btree (merchant_id, chain, token);
+CREATE TRIGGER note_balances AFTER INSERT ON app.balance_delta REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION app.note_balances();
 
 -- Addresses that cannot be swept because the chain refuses it: their deposits are held back until it does not.
 create table app.blocked_address (
@@ -1460,6 +1555,7 @@ CREATE INDEX delivery_due ON ONLY app.delivery USING btree (endpoint_id, next_at
 CREATE INDEX delivery_failed ON ONLY app.delivery USING btree (endpoint_id, created_at) WHERE (status = 'failed'::text);
 CREATE INDEX delivery_failed_page ON ONLY app.delivery USING btree (endpoint_id, id DESC) WHERE (status = 'failed'::text);
 CREATE INDEX delivery_page ON ONLY app.delivery USING btree (endpoint_id, id DESC);
+CREATE TRIGGER note_deliveries AFTER UPDATE ON app.delivery REFERENCING OLD TABLE AS before NEW TABLE AS after FOR EACH STATEMENT EXECUTE FUNCTION app.note_deliveries();
 
 -- Each HTTP request that tried to deliver an event. A partition for each week, the same as that of its delivery.
 create table app.delivery_attempt (
@@ -1512,6 +1608,7 @@ create table app.deposit (
 CREATE INDEX deposit_amount ON app.deposit USING btree (merchant_id, chain, token, amount, "position" DESC) WHERE (credited AND (user_id IS NOT NULL) AND (status = 'final'::text));
 CREATE INDEX deposit_collectable ON app.deposit USING btree (merchant_id, chain, token, COALESCE(released, finalisation), seq) INCLUDE (amount) WHERE ((status = 'final'::text) AND credited AND (settlement_id IS NULL) AND (NOT held_back));
 CREATE INDEX deposit_created ON app.deposit USING btree (merchant_id, created_at) WHERE credited;
+CREATE INDEX deposit_finalisation ON app.deposit USING btree (merchant_id, chain, token, finalisation, seq) WHERE ((status = 'final'::text) AND credited);
 CREATE INDEX deposit_held_back ON app.deposit USING btree (chain, token, address) WHERE held_back;
 CREATE INDEX deposit_page ON app.deposit USING btree (merchant_id, "position" DESC) WHERE (credited AND (user_id IS NOT NULL));
 CREATE INDEX deposit_part_page ON app.deposit USING btree (merchant_id, chain, token, status, "position" DESC) WHERE (credited AND (user_id IS NOT NULL));
@@ -1639,7 +1736,7 @@ create table app.ledger_entry (
   merchant_id uuid, -- The merchant that the movement belongs to; null for the operator's own and for unattributed value.
   address text, -- The address, for the accounts address and gas; else null.
   amount numeric not null, -- Debit (positive) or credit (negative), in base units.
-  created_at timestamp with time zone not null default clock_timestamp(), -- When it was posted.
+  created_at timestamp with time zone not null default now(), -- When it was posted.
   constraint ledger_entry_pkey PRIMARY KEY (id),
   constraint ledger_entry_account_name CHECK ((account = ANY (ARRAY['address'::text, 'treasury'::text, 'merchant'::text, 'payout'::text, 'fees'::text, 'network'::text, 'operator'::text, 'unattributed'::text, 'gas'::text, 'staked'::text]))),
   constraint ledger_entry_amount_check CHECK ((amount <> (0)::numeric)),
@@ -1649,9 +1746,11 @@ CREATE INDEX ledger_entry_account ON app.ledger_entry USING btree (account, chai
 CREATE INDEX ledger_entry_created ON app.ledger_entry USING brin (created_at timestamptz_minmax_multi_ops) WITH (autosummarize='on');
 CREATE INDEX ledger_entry_network_fee ON app.ledger_entry USING btree (chain, created_at) INCLUDE (amount) WHERE ((account = 'treasury'::text) AND (kind = 'network_fee'::text));
 CREATE INDEX ledger_entry_reference ON app.ledger_entry USING btree (reference);
+CREATE INDEX ledger_entry_statement ON app.ledger_entry USING btree (merchant_id, chain, token, created_at, id) WHERE (account = 'merchant'::text);
 CREATE INDEX ledger_entry_unattributed ON app.ledger_entry USING btree (chain, address, token) INCLUDE (amount) WHERE ((account = 'address'::text) AND (merchant_id IS NULL));
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE ON app.ledger_entry FOR EACH ROW EXECUTE FUNCTION app.refuse_entry_change();
 CREATE TRIGGER balanced AFTER INSERT ON app.ledger_entry REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION app.assert_balanced();
+CREATE TRIGGER note_postings AFTER INSERT ON app.ledger_entry REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION app.note_postings();
 
 -- A merchant account.
 create table app.merchant (
@@ -1663,6 +1762,7 @@ create table app.merchant (
   suspended_at timestamp with time zone, -- Since when its keys do not work; null while they do.
   cancels_per_day integer not null default 20, -- How many payouts that have begun to sweep the merchant may cancel within a day.
   payment_tolerance_bps integer not null default 0, -- How much of a new payment request may be missing, in basis points of its amount, unless the request says otherwise.
+  time_zone text not null default 'UTC'::text, -- In which the dashboard shows times and takes days, by its name in the IANA database.
   constraint merchant_pkey PRIMARY KEY (id),
   constraint merchant_cancels_per_day_check CHECK ((cancels_per_day >= 0)),
   constraint merchant_fee_bps_check CHECK (((fee_bps >= 0) AND (fee_bps <= 10000))),
@@ -1671,6 +1771,7 @@ create table app.merchant (
   constraint merchant_prefix_key UNIQUE (prefix)
 );
 CREATE TRIGGER announce_suspension AFTER UPDATE OF suspended_at ON app.merchant FOR EACH ROW WHEN (((old.suspended_at IS NULL) AND (new.suspended_at IS NOT NULL))) EXECUTE FUNCTION app.announce_suspension();
+CREATE TRIGGER note_fee AFTER INSERT OR UPDATE OF fee_bps ON app.merchant FOR EACH ROW EXECUTE FUNCTION app.note_fee();
 
 -- Chains that were ever enabled for a merchant.
 create table app.merchant_chain (
@@ -1847,6 +1948,8 @@ CREATE UNIQUE INDEX payment_request_page ON app.payment_request USING btree (mer
 CREATE INDEX payment_request_paid ON app.payment_request USING btree (merchant_id, paid_at) WHERE (paid_at IS NOT NULL);
 CREATE INDEX payment_request_status_page ON app.payment_request USING btree (merchant_id, status, seq DESC);
 CREATE INDEX payment_request_underpaid_page ON app.payment_request USING btree (merchant_id, "position" DESC) WHERE (status = 'underpaid'::text);
+CREATE TRIGGER note_made AFTER INSERT ON app.payment_request FOR EACH ROW EXECUTE FUNCTION app.note_requests();
+CREATE TRIGGER note_status AFTER UPDATE OF status ON app.payment_request FOR EACH ROW WHEN ((new.status <> old.status)) EXECUTE FUNCTION app.note_requests();
 
 -- A payout (settlement): the balance of a merchant's chain and token, on its way to the merchant.
 create table app.payout (
@@ -1940,6 +2043,17 @@ create table app.reindex (
   constraint reindex_pkey PRIMARY KEY (id)
 );
 
+-- Cumulative totals of each merchant by quarter of an hour, without the changes that are not folded yet. Read app.total_at.
+create table app.running_total (
+  merchant_id uuid not null,
+  series text not null, -- deposit, deposit_lost, payout, fee, adjustment: how much each changed the balance. balance, held_back: what there was, and how many deposits that is. seen_to_final: deposits that became final, and for how many milliseconds they were seen before. requests: payment requests by status. delivered, undelivered: ended deliveries, and how many milliseconds they took.
+  about text not null, -- What it is about: CHAIN:TOKEN for money; else a chain, a status, or the id of an endpoint.
+  until timestamp with time zone not null, -- End of a quarter of an hour: everything before it counts.
+  count bigint not null, -- How many, since the beginning.
+  amount numeric not null, -- Base units or milliseconds, since the beginning.
+  constraint running_total_pkey PRIMARY KEY (merchant_id, series, about, until)
+);
+
 -- Transactions of ours in a block whose outgoing payment ended in another way; those that are final are booked, as second payments or as fees.
 create table app.second_payment (
   chain text not null,
@@ -1986,6 +2100,17 @@ create table app.sweep_cost (
   constraint sweep_cost_way_check CHECK ((way = ANY (ARRAY['burnt'::text, 'delegated'::text])))
 );
 
+-- Credited deposits that were final, and were taken back: what they were final by.
+create table app.taken_back (
+  deposit_id uuid not null,
+  merchant_id uuid not null,
+  chain text not null,
+  token text not null,
+  finalisation bigint not null, -- The number that the deposit had (app.deposit.finalisation).
+  amount numeric(78,0) not null, -- What it had then, in base units: it may come back with another amount.
+  constraint taken_back_pkey PRIMARY KEY (merchant_id, chain, token, finalisation, deposit_id)
+);
+
 -- Tokens that an operator added to the running service; those of the settings are only in app.asset.
 create table app.token (
   chain text not null,
@@ -2003,6 +2128,29 @@ create table app.token (
   constraint token_chain_token_fkey FOREIGN KEY (chain, token) REFERENCES app.asset(chain, token),
   constraint token_check CHECK (((until_height IS NULL) = (disabled_at IS NULL)))
 );
+
+-- How far the totals were filled from the ledger that was there before them. One row.
+create table app.total_backfill (
+  is_only boolean not null default true, -- Always true, so that there is one row.
+  done_up_to bigint not null, -- The entries up to this id are in the totals.
+  last_entry bigint not null, -- The last entry that was there before; 0 if there was none.
+  since timestamp with time zone not null, -- Since when all series are kept; before, only those of the ledger are known.
+  constraint total_backfill_pkey PRIMARY KEY (is_only),
+  constraint total_backfill_is_only_check CHECK (is_only)
+);
+
+-- Changes of app.running_total that are not folded yet.
+create table app.total_change (
+  id bigint not null generated always as identity,
+  merchant_id uuid not null,
+  series text not null, -- As in app.running_total.
+  about text not null, -- As in app.running_total.
+  at timestamp with time zone not null, -- When it happened.
+  count bigint not null, -- How many more; below zero: fewer.
+  amount numeric not null, -- How much more, in base units or milliseconds.
+  constraint total_change_pkey PRIMARY KEY (id)
+);
+CREATE INDEX total_change_series ON app.total_change USING btree (merchant_id, series, about);
 
 -- Payment requests whose receipts a running transaction changed; each row makes one update at COMMIT. Empty between transactions.
 create unlogged table app.touched_payment (
@@ -3138,6 +3286,85 @@ create view app.standstill with (security_barrier=true) as
 --   since timestamp with time zone
 --   way_out text: What to do about it; null where the message says so.
 
+-- Each movement of a merchant's balance, and behind a finalisation each of its deposits.
+create view app.statement_line with (security_barrier=true) as
+ SELECT e.merchant_id,
+    e.chain,
+    e.token,
+    e.created_at AS at,
+    e.id AS entry,
+    COALESCE(l.seq, 0::bigint) AS part,
+    l.type,
+    l.amount,
+    l.deposit_id,
+    l.payout_id
+   FROM app.ledger_entry e
+     CROSS JOIN LATERAL ( SELECT
+                CASE
+                    WHEN starts_with(e.reference, 'finalisation:'::text) THEN split_part(e.reference, ':'::text, 3)::bigint
+                    ELSE NULL::bigint
+                END AS finalisation,
+                CASE
+                    WHEN NOT starts_with(e.reference, 'finalisation:'::text) THEN e.reference::uuid
+                    ELSE NULL::uuid
+                END AS subject) k
+     CROSS JOIN LATERAL ( SELECT d.seq,
+            'deposit'::text AS type,
+            d.amount,
+            d.id AS deposit_id,
+            NULL::uuid AS payout_id
+           FROM app.deposit d
+          WHERE e.kind = 'deposit'::text AND d.merchant_id = e.merchant_id AND d.chain = e.chain AND d.token = e.token AND d.finalisation = k.finalisation AND d.status = 'final'::text AND d.credited
+        UNION ALL
+         SELECT d.seq,
+            'deposit'::text,
+            t.amount,
+            d.id,
+            NULL::uuid
+           FROM app.taken_back t
+             JOIN app.deposit d ON d.id = t.deposit_id
+          WHERE e.kind = 'deposit'::text AND t.merchant_id = e.merchant_id AND t.chain = e.chain AND t.token = e.token AND t.finalisation = k.finalisation
+        UNION ALL
+         SELECT p.part,
+            p.type,
+            p.amount,
+                CASE
+                    WHEN e.kind = ANY (ARRAY['deposit'::text, 'reorg'::text]) THEN k.subject
+                    ELSE NULL::uuid
+                END AS "case",
+                CASE
+                    WHEN e.kind <> ALL (ARRAY['deposit'::text, 'reorg'::text]) THEN k.subject
+                    ELSE NULL::uuid
+                END AS "case"
+           FROM ( SELECT) one
+             LEFT JOIN app.payout o ON o.id =
+                CASE
+                    WHEN e.kind = ANY (ARRAY['claim'::text, 'release'::text]) THEN k.subject
+                    ELSE NULL::uuid
+                END AND o.gross = abs(e.amount)
+             CROSS JOIN LATERAL ( VALUES (0,
+                        CASE e.kind
+                            WHEN 'deposit'::text THEN 'deposit'::text
+                            WHEN 'reorg'::text THEN 'deposit_lost'::text
+                            ELSE 'adjustment'::text
+                        END,
+                        CASE
+                            WHEN o.id IS NULL THEN - e.amount
+                            ELSE 0::numeric
+                        END), (1,'payout'::text,(- sign(e.amount)) * o.net), (2,'fee'::text,(- sign(e.amount)) * o.fee)) p(part, type, amount)
+          WHERE k.subject IS NOT NULL AND p.amount <> 0::numeric) l
+  WHERE e.account = 'merchant'::text;
+--   merchant_id uuid
+--   chain text
+--   token text
+--   at timestamp with time zone: When it was posted.
+--   entry bigint: The entry of the ledger.
+--   part bigint: Order of the lines of an entry.
+--   type text: deposit: it became final, or an operator credited it. deposit_lost: a final one was taken back. payout, fee: what a payout claimed, net and fee; above zero: what came back because it failed. adjustment: a debt for what was paid although its payment had ended.
+--   amount numeric: How it changed the balance, in base units: below zero for what left.
+--   deposit_id uuid
+--   payout_id uuid
+
 -- What has been under way for longer than normal. Nothing is wrong: it may wait for the chain, a node, the whitelist or a merchant.
 create view app.stuck as
  SELECT 'payout'::text AS what,
@@ -3333,6 +3560,9 @@ CREATE OR REPLACE FUNCTION app.asked_deliveries(of_merchant uuid, asked jsonb, b
 -- The deposits of users that are asked for, below a place, the newest first.
 CREATE OR REPLACE FUNCTION app.asked_deposits(of_merchant uuid, asked jsonb, below numeric, size integer) RETURNS SETOF app.deposit LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as f72d7a0fe243f48063a3c5e185a9dd41;
 
+-- The lines of a period that are asked for, below a place, the newest first.
+CREATE OR REPLACE FUNCTION app.asked_lines(of_merchant uuid, asked jsonb, below numeric, size integer) RETURNS SETOF app.statement_line LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 90c8aa0eca02c6b459f4d2951ca377ad;
+
 -- The payment requests that are asked for, below a place, the newest first.
 CREATE OR REPLACE FUNCTION app.asked_payment_requests(of_merchant uuid, asked jsonb, below bigint, size integer) RETURNS SETOF app.payment_request LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 02c4fe1f7ca8ac7b13e2a1f77913c558;
 
@@ -3356,6 +3586,9 @@ CREATE OR REPLACE FUNCTION app.audit_is_due() RETURNS boolean LANGUAGE sql STABL
 
 -- Makes a payout wait for sweeps of its merchant's addresses that are under way for other payouts, or for none. Safe to run again.
 CREATE OR REPLACE FUNCTION app.await_sweeps(of_payout uuid) RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path TO 'pg_catalog' as 9f537075873c1d4d6c6e322306d7c7a6;
+
+-- Notes what the next entries of a ledger changed that was there before the totals; returns how many it read, 0 once all are.
+CREATE OR REPLACE FUNCTION app.backfill_totals(batch integer) RETURNS integer LANGUAGE plpgsql SET search_path TO 'pg_catalog' as 9762dbfa0b3c49efec25120163319055;
 
 -- A balance, as its merchant sees it.
 CREATE OR REPLACE FUNCTION app.balance_item(b app.merchant_balance) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 51e3b7fbcac6825750b3d2e8b8c8ae86;
@@ -3525,6 +3758,9 @@ CREATE OR REPLACE FUNCTION app.deposit_confirmations(status text, block_height i
 -- The id of a deposit, computed from what it is: the same whenever and wherever the chain is read.
 CREATE OR REPLACE FUNCTION app.deposit_id(chain text, txid text, output_index integer, address text, token text) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE STRICT SET search_path TO 'pg_catalog' as 56b013fb0c6fad00d41a17beff31e213;
 
+-- The place before all deposits (app.deposit.position) that were first seen at a time or later.
+CREATE OR REPLACE FUNCTION app.deposit_place(at timestamp with time zone) RETURNS numeric LANGUAGE sql IMMUTABLE PARALLEL SAFE STRICT as caee26f427e4f9a9b938f816e56843e0;
+
 -- The deposits of a chain and token with these statuses and amounts, between two places: the newest.
 CREATE OR REPLACE FUNCTION app.deposits_of_amount(of_merchant uuid, of_chain text, of_token text, statuses text[], least_amount numeric, most_amount numeric, lowest numeric, below numeric, size integer) RETURNS SETOF app.deposit LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 11ac272aaea92512e1c0fa43ea81c05a;
 
@@ -3557,6 +3793,9 @@ CREATE OR REPLACE FUNCTION app.emit_payout_event(p app.payout, of_type text) RET
 
 -- Ends CPFP children whose parent can no longer be mined, because a final transaction conflicts with it.
 CREATE OR REPLACE FUNCTION app.end_conflicted_cpfp(of_chain text, final_height integer) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'force_custom_plan' as 897b8340846e3d82751e31c7973a1f4e;
+
+-- End of the quarter of an hour that a time is in.
+CREATE OR REPLACE FUNCTION app.end_of_quarter(at timestamp with time zone) RETURNS timestamp with time zone LANGUAGE sql IMMUTABLE PARALLEL SAFE as 46857c93e556ee4796ccbd32ce74387c;
 
 -- Takes a payout from sweeping to swept; one with sweep_first only once all its deposits are known and none of its sweeps is under way.
 CREATE OR REPLACE FUNCTION app.end_sweeping(of_payout uuid) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as c20eaa2633d7377d84cd366c17e554c1;
@@ -3644,6 +3883,9 @@ CREATE OR REPLACE FUNCTION app.first_input_of(of_chain text, inputs text[]) RETU
 
 -- Adds balance deltas to balances, the oldest first, at most batch of them; returns how many. Safe to run at any time and in several places.
 CREATE OR REPLACE FUNCTION app.fold_balances(batch integer DEFAULT 20000) RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 2a786ce950c6a0cb01056e605c4ae71e;
+
+-- Adds changes to the running totals, at most batch of them; returns how many, and how many entries of an older ledger it read. Safe to run at any time and in several places.
+CREATE OR REPLACE FUNCTION app.fold_totals(batch integer DEFAULT 20000) RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 90db32299d9d0bb3d798a9a7a283849c;
 
 -- Removes a chain from the configured ones if it was never followed; false if it was not configured.
 CREATE OR REPLACE FUNCTION app.forget_chain(of_chain text) RETURNS boolean LANGUAGE plpgsql SET search_path TO 'pg_catalog' as d97fdf085eb0f7aa0b73b38a3ec77307;
@@ -3765,6 +4007,12 @@ CREATE OR REPLACE FUNCTION app.lent_to(of_chain text, of_address text) RETURNS n
 -- Raises SL429 if a merchant has cancelled as many payouts within a day, that had begun to sweep, as it may; SL422 if it may cancel none. The caller has locked the merchant.
 CREATE OR REPLACE FUNCTION app.limit_cancels(of_merchant uuid) RETURNS void LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog' as fda0eec1e6ff5d228af80a18fefbf706;
 
+-- A line of a statement, as its merchant sees it.
+CREATE OR REPLACE FUNCTION app.line_item(l app.statement_line) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 2b8e38c8cbf5ea65d7642939ab055f37;
+
+-- The place of a line in lists: its time, its entry, and its place in that.
+CREATE OR REPLACE FUNCTION app.line_place(l app.statement_line) RETURNS numeric LANGUAGE sql IMMUTABLE PARALLEL SAFE as ed91a218198d26b13fc0c9e2b801320f;
+
 -- Takes the dismissal of a token back; returns how many deposits are there.
 CREATE OR REPLACE FUNCTION app.list_token_again(of_chain text, of_token text) RETURNS bigint LANGUAGE plpgsql SET search_path TO 'pg_catalog' as 753071d090384bc7beb03110e601342a;
 
@@ -3819,6 +4067,9 @@ CREATE OR REPLACE FUNCTION app.metrics() RETURNS TABLE(metric text, labels json,
 -- How much more must become final on the address of a deposit that is held back until payouts can collect it, in base units; on chains with outputs, how much its output is below the minimum. Null for others, and on a blocked address.
 CREATE OR REPLACE FUNCTION app.missing_to_collect(d app.deposit) RETURNS numeric LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as f639f2f7365eb3491fc623391240b7f1;
 
+-- How an entry of the account of a merchant changes its balance, by kind, in base units: below zero for what leaves.
+CREATE OR REPLACE FUNCTION app.movement_parts(kind text, reference text, amount numeric) RETURNS TABLE(part integer, type text, amount numeric) LANGUAGE sql STABLE ROWS 2 SET search_path TO 'pg_catalog' as ac819068c8a7acddf670ac62d39de46c;
+
 -- Trigger: gives a new deposit its id.
 CREATE OR REPLACE FUNCTION app.name_deposit() RETURNS trigger LANGUAGE plpgsql SET search_path TO 'pg_catalog' as 3265041d765a247208e3f7d41bbd4f32;
 
@@ -3840,14 +4091,23 @@ CREATE OR REPLACE FUNCTION app.note_arrival() RETURNS trigger LANGUAGE plpgsql S
 -- Notes that a backup of this database has just finished, and by which tool. Call it only after the tool has succeeded.
 CREATE OR REPLACE FUNCTION app.note_backup(made_with text) RETURNS void LANGUAGE sql SET search_path TO 'pg_catalog' as cd00eb250ff801cd7de5cad60dc5cade;
 
+-- Trigger: notes what changes of balances change.
+CREATE OR REPLACE FUNCTION app.note_balances() RETURNS trigger LANGUAGE plpgsql SET search_path TO 'pg_catalog' as 199aad5907167c227c66d75fc95ffa82;
+
 -- Notes that a transaction was booked, with what it paid (in base units of its token); if it is a second payment, opens the incident, or adds to the open one, and halts the chain.
 CREATE OR REPLACE FUNCTION app.note_booked(s app.outgoing_payment, of_txid text, pays boolean, paid numeric, of_fee numeric) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as 0e743c609cb376b1ff29bba6d68ad7bb;
 
 -- Notes the hash of the code of a token's contract; true if it had another one before, which opens an incident.
 CREATE OR REPLACE FUNCTION app.note_code(of_chain text, of_token text, hash text) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 4e2e054813314e5e59bfbfe63aee4d70;
 
+-- Trigger: notes deliveries that ended.
+CREATE OR REPLACE FUNCTION app.note_deliveries() RETURNS trigger LANGUAGE plpgsql SET search_path TO 'pg_catalog' as 5a6cc3afb2858a111c8c0d58ba6c9d4e;
+
 -- Notes that a drill has just ended: which step failed and why, or null if all of them succeeded.
 CREATE OR REPLACE FUNCTION app.note_drill(error text) RETURNS void LANGUAGE sql SET search_path TO 'pg_catalog' as 6fc2046a6c1736253ff883dbb8293132;
+
+-- Trigger: notes the fee of a merchant.
+CREATE OR REPLACE FUNCTION app.note_fee() RETURNS trigger LANGUAGE plpgsql SET search_path TO 'pg_catalog' as ed0d77ecf77c2e8dbcba000403d7b692;
 
 -- Trigger: looks for deposits of recovered payouts of a chain, because deposits became final.
 CREATE OR REPLACE FUNCTION app.note_finalisation() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 3c9d8dc1b38011017bb483b7a6627715;
@@ -3855,11 +4115,17 @@ CREATE OR REPLACE FUNCTION app.note_finalisation() RETURNS trigger LANGUAGE plpg
 -- Notes that a key was used today (UTC). Writes at most once a day for a key.
 CREATE OR REPLACE FUNCTION app.note_key_use(of_secret_hash bytea) RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path TO 'pg_catalog' as 35874930ac14446070f453a197ad1f47;
 
+-- Trigger: notes what new entries of the ledger change.
+CREATE OR REPLACE FUNCTION app.note_postings() RETURNS trigger LANGUAGE plpgsql SET search_path TO 'pg_catalog' as 3708b9358c41ba81c3e0707a1b5949d8;
+
 -- Notes that the payment request of a deposit is to be updated at COMMIT.
 CREATE OR REPLACE FUNCTION app.note_receipt() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as ace8e88172541250f67bd2f2d7f04adf;
 
 -- Trigger: looks for deposits of recovered payouts, because one was recovered, or an allocation that held this up has ended.
 CREATE OR REPLACE FUNCTION app.note_recovered() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 28ff8419ac98d4139aaa5ebbbc2cc8f1;
+
+-- Trigger: notes a payment request that was made, or has another status.
+CREATE OR REPLACE FUNCTION app.note_requests() RETURNS trigger LANGUAGE plpgsql SET search_path TO 'pg_catalog' as f75c6f0ff14c30dc1117e606c5aca704;
 
 -- Opens the incident of an outgoing payment for which custody signed something else than was asked, with the differences in words.
 CREATE OR REPLACE FUNCTION app.note_signed_otherwise(of_outgoing_payment uuid, of_txid text, differences text) RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path TO 'pg_catalog' as a682636559346f7b2a03d6067f31e607;
@@ -3984,6 +4250,9 @@ CREATE OR REPLACE FUNCTION app.public_id(prefix text, id uuid) RETURNS text LANG
 -- The fee of a merchant, and all balances but those of nothing.
 CREATE OR REPLACE FUNCTION app.read_balances(of_merchant uuid) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as b3013d4fc9cba54bc2bec7c014efcb66;
 
+-- The fee and the balances of a merchant at a time, as app.read_balances shows those of now.
+CREATE OR REPLACE FUNCTION app.read_balances_at(of_merchant uuid, at timestamp with time zone) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 4728ba2571e94292ece12084b9480331;
+
 -- The deliveries to an endpoint that are asked for, below a place, the newest first: the place of each, and its JSON.
 CREATE OR REPLACE FUNCTION app.read_deliveries(of_merchant uuid, asked jsonb, below uuid, size integer) RETURNS TABLE(place uuid, item json) LANGUAGE sql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 74ac6bff37f3c9bb71666b538f7429de;
 
@@ -4011,6 +4280,9 @@ CREATE OR REPLACE FUNCTION app.read_events(of_merchant uuid, asked jsonb, below 
 -- The events that are asked for, above a place, the oldest first: the place of each, and its JSON.
 CREATE OR REPLACE FUNCTION app.read_events_after(of_merchant uuid, asked jsonb, above bigint, size integer) RETURNS TABLE(place bigint, item json) LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 345f2e55ffca4f0a5e99620123a6b885;
 
+-- The lines of a statement, below a place, the newest first: the place of each, and its JSON. What may be asked for, as JSON: chain, token, and from and to (moments; from is included, to is not).
+CREATE OR REPLACE FUNCTION app.read_lines(of_merchant uuid, asked jsonb, below numeric, size integer) RETURNS TABLE(place numeric, item json) LANGUAGE sql STABLE SECURITY DEFINER ROWS 50 SET search_path TO 'pg_catalog' as eca43d70be5b9cff71c45603189705e8;
+
 -- The current state of a merchant's payment request, with its receipts. Its amount outside of the body is what is to be sent now: 0 once enough was seen, and after its end.
 CREATE OR REPLACE FUNCTION app.read_payment_request(of_merchant uuid, of_external_id text) RETURNS SETOF app.payment_response LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 95692556b45c91f523dad3855614543c;
 
@@ -4031,6 +4303,9 @@ CREATE OR REPLACE FUNCTION app.read_payout_parts(of_payout uuid, below bigint, s
 
 -- The payouts that are asked for, below a place, the newest first: the place of each, and its JSON.
 CREATE OR REPLACE FUNCTION app.read_payouts(of_merchant uuid, asked jsonb, below bigint, size integer) RETURNS TABLE(place bigint, item json) LANGUAGE sql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 53ca90bc28a0619d96faebfdedd70eb3;
+
+-- For each asset that had a balance, or movements, in a period: the balance before, what changed it by kind (below zero: what left), the balance after, and how much of that was held back (null where that is not known).
+CREATE OR REPLACE FUNCTION app.read_statements(of_merchant uuid, of_chain text, of_token text, since timestamp with time zone, until timestamp with time zone) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 7b4b054929f0f237d6e7931569ae2148;
 
 -- A user of the merchant; null if there is none.
 CREATE OR REPLACE FUNCTION app.read_user(of_merchant uuid, of_id uuid) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as a002c6bf33bca6b0ecb94652ef175908;
@@ -4131,6 +4406,12 @@ CREATE OR REPLACE FUNCTION app.require_clear_name(what text, value text) RETURNS
 -- Refuses a new reference that looks like another one.
 CREATE OR REPLACE FUNCTION app.require_clear_reference(field text, value text) RETURNS void LANGUAGE plpgsql IMMUTABLE SET search_path TO 'pg_catalog' as 3f27d19556fe158e124ff86038068d8d;
 
+-- Refuses a time for which there are no totals.
+CREATE OR REPLACE FUNCTION app.require_quarter(field text, at timestamp with time zone) RETURNS void LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog' as 7d733966918ba5cd6e3902c534bf032e;
+
+-- Refuses what needs totals until those of an older database are made.
+CREATE OR REPLACE FUNCTION app.require_totals() RETURNS void LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog' as a5a54cee6960ce98512f6885bab9dd05;
+
 -- Reserves an amount of a token in the treasury, in base units; a negative amount gives it back.
 CREATE OR REPLACE FUNCTION app.reserve(of_chain text, of_token text, more numeric) RETURNS void LANGUAGE sql SET search_path TO 'pg_catalog' as e6e333f1c119cbc8538e9e5b819e0dc5;
 
@@ -4191,6 +4472,9 @@ CREATE OR REPLACE FUNCTION app.set_sweep_min(of_chain text, of_token text, of_am
 -- Notes how much of its payout's gross a payment brings with it, in base units, and reserves that much less of the treasury.
 CREATE OR REPLACE FUNCTION app.set_swept_in(s app.outgoing_payment, brought numeric) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as 315c5726d9d99019c0db749782ea5f60;
 
+-- Sets the time zone of a merchant, by its name in the IANA database.
+CREATE OR REPLACE FUNCTION app.set_time_zone(of_merchant uuid, zone text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as b5e020e5135312e640abe6ca4c64d9ab;
+
 -- The payout that collected something, as deposits and payments show it; null until it is completed.
 CREATE OR REPLACE FUNCTION app.settlement_of(payout uuid) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 6a8060b5706d092278da831d999b59d4;
 
@@ -4205,6 +4489,12 @@ CREATE OR REPLACE FUNCTION app.shows_unconfirmed(of_chain text) RETURNS boolean 
 
 -- What the treasury has staked for energy, in base units; how much of it is lent or about to be; and how much is to be lent, or unstaked, that a node does not know of yet.
 CREATE OR REPLACE FUNCTION app.stake_for_energy(of_chain text, OUT staked numeric, OUT lent numeric, OUT unseen numeric) RETURNS record LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 9ad2d846c04fa0cd77b605ccbd8fd59f;
+
+-- A page of a statement as rows, below a place: the closing balances, the lines, the opening balances. Below 0 there is nothing.
+CREATE OR REPLACE FUNCTION app.statement_rows(of_merchant uuid, asked jsonb, below numeric, size integer) RETURNS TABLE(place numeric, chain text, token text, created_at timestamp with time zone, type text, amount numeric, deposit_id text, user_external_ref text, external_id text, payout_id text, txid text) LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as c4e1d7729e77ad779df937a69120c853;
+
+-- The sums of a period of one asset, in base units.
+CREATE OR REPLACE FUNCTION app.statement_sums(of_merchant uuid, asset text, since timestamp with time zone, until timestamp with time zone, OUT opening numeric, OUT deposits numeric, OUT deposits_lost numeric, OUT payouts numeric, OUT fees numeric, OUT adjustments numeric, OUT held_back numeric) RETURNS record LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as b3639db211169a2e5163b3a2043d5e52;
 
 -- Stores a signed transaction as the next attempt of an outgoing payment, before it may be broadcast; amounts in base units. False if it came too late, or costs more than the operator has. Safe to run again.
 CREATE OR REPLACE FUNCTION app.store_signed(of_outgoing_payment uuid, number integer, of_kind text, of_txid text, of_raw text, of_amount numeric, of_max_fee numeric, of_fee_details jsonb) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as be31c11970580143fca2f81947e8be9e;
@@ -4240,7 +4530,7 @@ CREATE OR REPLACE FUNCTION app.sweeps_itself(of_chain text, of_token text) RETUR
 CREATE OR REPLACE FUNCTION app.take_address(of_merchant uuid, of_user uuid, of_family text) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as 54b72da1d6369ba5ad16d2a2394272f0;
 
 -- Makes a final deposit reorged, with all that follows for balance, payout, ledger and merchant. Only app.resolve_incident calls it.
-CREATE OR REPLACE FUNCTION app.take_back(of_deposit uuid) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as ad61b4c74b8b6ea143e02fa3d56e79c5;
+CREATE OR REPLACE FUNCTION app.take_back(of_deposit uuid) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as 9d8139282da0055b704d6ba207ecee10;
 
 -- Takes the next nonce of an address of ours on a chain, and returns it; the first one is 0. Null on chains without nonces.
 CREATE OR REPLACE FUNCTION app.take_nonce(of_chain text, of_sender text) RETURNS integer LANGUAGE sql SET search_path TO 'pg_catalog' as d2192456df0f8256b67dcd39c454d876;
@@ -4268,6 +4558,9 @@ CREATE OR REPLACE FUNCTION app.time_out_payout(of_payout uuid, timeout_ms bigint
 
 -- How much of an amount may be missing, in base units: as given, or as the merchant has it for all its requests.
 CREATE OR REPLACE FUNCTION app.tolerance_of(of_merchant uuid, amount numeric, given text, decimals integer) RETURNS numeric LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog' as 3e7b71c7925eec6d87f1842dd54b15c1;
+
+-- How many, and how much, a series had until the beginning of a quarter of an hour.
+CREATE OR REPLACE FUNCTION app.total_at(of_merchant uuid, of_series text, of_about text, of_time timestamp with time zone) RETURNS TABLE(count bigint, amount numeric) LANGUAGE sql STABLE ROWS 1 SET search_path TO 'pg_catalog' as 529c39b244f63bc25c29a54e3d9c83ad;
 
 -- The treasury's address on a chain; null until custody has derived it.
 CREATE OR REPLACE FUNCTION app.treasury_address(of_chain text) RETURNS text LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 8499701c70b993af3647038e0c5930b5;
@@ -5262,6 +5555,110 @@ create view audit.postings as
 --   token text
 --   sum numeric: What its entries add up to, in base units.
 
+-- the totals behind statements = the balances, and all that changed these
+create view audit.running_totals as
+ WITH total AS (
+         SELECT last.merchant_id,
+            last.series,
+            last.about,
+            sum(last.amount) AS amount
+           FROM ( SELECT DISTINCT ON (running_total.merchant_id, running_total.series, running_total.about) running_total.merchant_id,
+                    running_total.series,
+                    running_total.about,
+                    running_total.amount
+                   FROM app.running_total
+                  ORDER BY running_total.merchant_id, running_total.series, running_total.about, running_total.until DESC) last
+          GROUP BY last.merchant_id, last.series, last.about
+        UNION ALL
+         SELECT total_change.merchant_id,
+            total_change.series,
+            total_change.about,
+            sum(total_change.amount) AS sum
+           FROM app.total_change
+          GROUP BY total_change.merchant_id, total_change.series, total_change.about
+        ), summed AS (
+         SELECT total.merchant_id,
+            total.about,
+            COALESCE(sum(total.amount) FILTER (WHERE total.series = 'balance'::text), 0::numeric) AS balance,
+            COALESCE(sum(total.amount) FILTER (WHERE total.series = ANY (ARRAY['deposit'::text, 'deposit_lost'::text, 'payout'::text, 'fee'::text, 'adjustment'::text])), 0::numeric) AS changes,
+            COALESCE(sum(total.amount) FILTER (WHERE total.series = 'held_back'::text), 0::numeric) AS held_back
+           FROM total
+          WHERE total.series = ANY (ARRAY['balance'::text, 'held_back'::text, 'deposit'::text, 'deposit_lost'::text, 'payout'::text, 'fee'::text, 'adjustment'::text])
+          GROUP BY total.merchant_id, total.about
+        )
+ SELECT merchant_id,
+    asset,
+    COALESCE(b.amount, 0::numeric) AS balance,
+    COALESCE(s.balance, 0::numeric) AS total_balance,
+    COALESCE(s.changes, 0::numeric) AS total_changes,
+    COALESCE(b.held_back, 0::numeric) AS held_back,
+    COALESCE(s.held_back, 0::numeric) AS total_held_back
+   FROM ( SELECT balance_now.merchant_id,
+            (balance_now.chain || ':'::text) || balance_now.token AS asset,
+            balance_now.amount,
+            balance_now.held_back
+           FROM app.balance_now) b
+     FULL JOIN ( SELECT summed.merchant_id,
+            summed.about AS asset,
+            summed.balance,
+            summed.changes,
+            summed.held_back
+           FROM summed) s USING (merchant_id, asset)
+  WHERE COALESCE(b.held_back, 0::numeric) <> COALESCE(s.held_back, 0::numeric) OR (COALESCE(b.amount, 0::numeric) <> COALESCE(s.balance, 0::numeric) OR COALESCE(b.amount, 0::numeric) <> COALESCE(s.changes, 0::numeric)) AND NOT (EXISTS ( SELECT
+           FROM app.total_backfill
+          WHERE total_backfill.done_up_to < total_backfill.last_entry));
+--   merchant_id uuid
+--   asset text: CHAIN:TOKEN.
+--   balance numeric: The balance, in base units.
+--   total_balance numeric: Its running total.
+--   total_changes numeric: The sum of the running totals of what changed it.
+--   held_back numeric: What is held back, in base units.
+--   total_held_back numeric: Its running total.
+
+-- the deposits that became final together = what was posted
+create view audit.statement_lines as
+ SELECT e.merchant_id,
+    e.chain,
+    e.token,
+    e.finalisation,
+    e.amount AS posted,
+    COALESCE(l.amount, 0::numeric) AS lines
+   FROM ( SELECT ledger_entry.merchant_id,
+            ledger_entry.chain,
+            ledger_entry.token,
+            split_part(ledger_entry.reference, ':'::text, 3)::bigint AS finalisation,
+            - sum(ledger_entry.amount) AS amount
+           FROM app.ledger_entry
+          WHERE ledger_entry.account = 'merchant'::text AND ledger_entry.kind = 'deposit'::text AND starts_with(ledger_entry.reference, 'finalisation:'::text)
+          GROUP BY ledger_entry.merchant_id, ledger_entry.chain, ledger_entry.token, (split_part(ledger_entry.reference, ':'::text, 3)::bigint)) e
+     LEFT JOIN ( SELECT d.merchant_id,
+            d.chain,
+            d.token,
+            d.finalisation,
+            sum(d.amount) AS amount
+           FROM ( SELECT d_1.merchant_id,
+                    d_1.chain,
+                    d_1.token,
+                    d_1.finalisation,
+                    d_1.amount
+                   FROM app.deposit d_1
+                  WHERE d_1.status = 'final'::text AND d_1.credited
+                UNION ALL
+                 SELECT t.merchant_id,
+                    t.chain,
+                    t.token,
+                    t.finalisation,
+                    t.amount
+                   FROM app.taken_back t) d
+          GROUP BY d.merchant_id, d.chain, d.token, d.finalisation) l USING (merchant_id, chain, token, finalisation)
+  WHERE e.amount IS DISTINCT FROM l.amount;
+--   merchant_id uuid
+--   chain text
+--   token text
+--   finalisation bigint: The number of the posting on its chain.
+--   posted numeric: What the ledger posted for the merchant, in base units.
+--   lines numeric: The sum of the deposits, in base units.
+
 -- deposits and payouts went from state to state as the contract has it, and are where their last event says
 create view audit.states as
  SELECT 'deposit'::text AS what,
@@ -5634,6 +6031,7 @@ create table chain.daily_blocks (
   day date not null, -- The day, in UTC, on which they were followed.
   followed bigint not null, -- Blocks that were added to the chain.
   replaced bigint not null, -- Blocks that left it because others took their place.
+  final_height integer, -- The final height at the end of the day, or now; null of a day from before this was noted.
   constraint daily_blocks_pkey PRIMARY KEY (chain, day)
 );
 
@@ -5805,10 +6203,10 @@ CREATE OR REPLACE FUNCTION chain.derive() RETURNS trigger LANGUAGE plpgsql SECUR
 CREATE OR REPLACE FUNCTION chain.derive_deposits(of_chain text) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'force_custom_plan' SET random_page_cost TO '1.1' as 1537995a9e273ee68793890cd583b9cf;
 
 -- Moves finality to a block that the node calls final. True if the final height is at this block now, or was above it already (its hash is then not compared); false if nothing could be changed.
-CREATE OR REPLACE FUNCTION chain.finalise(of_chain text, height integer, hash text) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as a8548ed8c2a4763029befdcd16932b30;
+CREATE OR REPLACE FUNCTION chain.finalise(of_chain text, height integer, hash text) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 2dcab7da5d2ef27a0e58206f2e7418fa;
 
 -- Makes final what is pending at or below the final height: outgoing payments first, then deposits, with balances, ledger and events.
-CREATE OR REPLACE FUNCTION chain.finalise_deposits(of_chain text, final_height integer) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'force_custom_plan' as 30e9c07f29ac16995c49e7dc312e3991;
+CREATE OR REPLACE FUNCTION chain.finalise_deposits(of_chain text, final_height integer) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'force_custom_plan' as 1122db846fd4bd4a954e7b685a6fa12d;
 
 -- No address of ours on this chain was paid before this time; -infinity if the time is unknown, null while custody has made no address.
 CREATE OR REPLACE FUNCTION chain.first_address_at(of_chain text) RETURNS timestamp with time zone LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as d8a4b5c67ea9eb7bd5e5fe1f21ae5817;
@@ -6247,8 +6645,14 @@ CREATE OR REPLACE FUNCTION dashboard.amounts_of(amount text[]) RETURNS TABLE(ask
 -- All keys, those that work first, the newest first.
 CREATE OR REPLACE FUNCTION dashboard.api_keys(token text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 2acc55acb565356462e964780af3e857;
 
+-- What is asked for, as the functions of db/functions/reading take it.
+CREATE OR REPLACE FUNCTION dashboard.asked(merchant uuid, filters jsonb) RETURNS jsonb LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 16afe600b8a90e1441e95be4a790169b;
+
+-- The user of this merchant with this id or reference.
+CREATE OR REPLACE FUNCTION dashboard.asked_user(merchant uuid, given text) RETURNS uuid LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog' as a4e803edcf629d565530c169ddede5b1;
+
 -- A page of the merchant's entries of the audit log, the newest first.
-CREATE OR REPLACE FUNCTION dashboard.audit_log(token text, before text, size integer) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 5deb7f80eede19ce481556a073b1df10;
+CREATE OR REPLACE FUNCTION dashboard.audit_list(token text, filters jsonb, before text, size integer) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 9e9a8eb5422701abcc49c1849c7bc270;
 
 -- The balance of a chain and token; null if there is none.
 CREATE OR REPLACE FUNCTION dashboard.balance(token text, of_chain text, of_token text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 7d4b952ba27d77f6ea0166e86b2d50c1;
@@ -6262,6 +6666,9 @@ CREATE OR REPLACE FUNCTION dashboard.begin_attempt(of_subject text) RETURNS bigi
 -- Takes the id of a form, once; returns who sent it, for dashboard.note.
 CREATE OR REPLACE FUNCTION dashboard.begin_change(token text, request uuid) RETURNS dashboard.audit_entry LANGUAGE plpgsql SET search_path TO 'pg_catalog' as 5ce6b5667cf46099d5a371c05fff282b;
 
+-- When a day begins where the merchant is; or so many days later. Null if no day is given.
+CREATE OR REPLACE FUNCTION dashboard.begin_of_day(merchant uuid, day text, days_later integer DEFAULT 0) RETURNS timestamp with time zone LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as c3bb1f5d679f4ddba2ea5ae0eeac3fb3;
+
 -- Cancels a payment request that is awaiting.
 CREATE OR REPLACE FUNCTION dashboard.cancel_payment_request(token text, request uuid, external_id text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as cc35e08e7b4efa28d44fc3b76c7b225e;
 
@@ -6270,6 +6677,9 @@ CREATE OR REPLACE FUNCTION dashboard.cancel_payout(token text, request uuid, pub
 
 -- Changes the password of the person of a session. The session gets another token; all others of the person end.
 CREATE OR REPLACE FUNCTION dashboard.change_password(old_token text, new_token text, password_hash text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 2ba29bbe5675cdad0713697bad4a4a72;
+
+-- For each of these series: how many and how much on each of the last days (of_days of them), and how much there was at the end of each.
+CREATE OR REPLACE FUNCTION dashboard.charts(token text, of_series text[], of_days integer) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as c059b7276326f1f53768bfa6853f7b37;
 
 -- Makes a key from the SHA-256 of its secret; returns its id.
 CREATE OR REPLACE FUNCTION dashboard.create_api_key(token text, request uuid, secret_hash bytea, label text, scopes text[]) RETURNS json LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 3d73e39e532beb3656071e5cfa8d3cee;
@@ -6289,20 +6699,23 @@ CREATE OR REPLACE FUNCTION dashboard.currencies(token text) RETURNS json LANGUAG
 -- Deletes an endpoint: nothing more is sent to it.
 CREATE OR REPLACE FUNCTION dashboard.delete_webhook_endpoint(token text, request uuid, public_id text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 2d381bac971d3c1c4a00b9436b2f4ccc;
 
--- A page of the deliveries to an endpoint, the newest first.
-CREATE OR REPLACE FUNCTION dashboard.deliveries(token text, endpoint text, of_status text, before text, size integer) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 3b88168c570cbd05c5de0b1496685043;
-
 -- A delivery with the body that is sent.
 CREATE OR REPLACE FUNCTION dashboard.delivery(token text, endpoint text, public_id text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 7fe10ba543b39b7221270bab435183e4;
 
 -- A delivery, and the endpoint that it is for.
 CREATE OR REPLACE FUNCTION dashboard.delivery_item(d app.delivery) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 4024895c4e8c6d1b7a06bf05727f544c;
 
+-- A page of the deliveries to an endpoint, the newest first.
+CREATE OR REPLACE FUNCTION dashboard.delivery_list(token text, endpoint text, filters jsonb, before text, size integer) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 16c62fcdcdd1f17a9397d1d0cc857236;
+
 -- A deposit, the payout that collected it, and what its merchant was notified of.
 CREATE OR REPLACE FUNCTION dashboard.deposit(token text, public_id text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as e21ed7644351e60363f2f3870ca3548d;
 
--- A page of the deposits of users, the newest first; null leaves a filter out. before: where the page begins.
-CREATE OR REPLACE FUNCTION dashboard.deposits(token text, of_status text, of_chain text, of_user text, before text, size integer) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 9d84bcf82c8a8caaf74cf326249cf425;
+-- A page of the deposits of users, the newest first. before: where the page begins.
+CREATE OR REPLACE FUNCTION dashboard.deposit_list(token text, filters jsonb, before text, size integer) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 3b4f1973fb5e2c17db1d6536313fa5ed;
+
+-- The same as rows of a file.
+CREATE OR REPLACE FUNCTION dashboard.deposit_rows(token text, filters jsonb, before numeric, size integer) RETURNS TABLE(place numeric, deposit_id text, created_at timestamp with time zone, finalised_at timestamp with time zone, status text, chain text, currency text, amount numeric, user_external_ref text, sender text, address text, txid text, output_index integer, payout_id text) LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 9ed204170416ac8c0025b91144672565;
 
 -- An endpoint, what became of its deliveries of the last day, and whether anything was sent to it: of the newest thousand at most.
 CREATE OR REPLACE FUNCTION dashboard.endpoint_item(w app.webhook_endpoint) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 86bee2cd8e464117a7d9364ac37fa2c4;
@@ -6332,7 +6745,7 @@ CREATE OR REPLACE FUNCTION dashboard.limit_session() RETURNS trigger LANGUAGE pl
 CREATE OR REPLACE FUNCTION dashboard.lock_second_factors(of_token text) RETURNS uuid LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as db8e04188deac850b52c2de1c119e956;
 
 -- The person of a session, and the merchant.
-CREATE OR REPLACE FUNCTION dashboard.me(token text) RETURNS json LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 7e624875d1c117244f730488afcee700;
+CREATE OR REPLACE FUNCTION dashboard.me(token text) RETURNS json LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 596f134555e48f8557757fbb3ac7fa4f;
 
 -- The name of the merchant that a person acts for.
 CREATE OR REPLACE FUNCTION dashboard.merchant_name(of_user uuid) RETURNS text LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as b8aba219325317c39ac0513be917e8f7;
@@ -6347,7 +6760,7 @@ CREATE OR REPLACE FUNCTION dashboard.news(tokens text[]) RETURNS TABLE(token tex
 CREATE OR REPLACE FUNCTION dashboard.note(who dashboard.audit_entry, action text, target text, detail text DEFAULT NULL::text) RETURNS void LANGUAGE sql SET search_path TO 'pg_catalog' as eb9e66e06d2254eb620e125e19197ee9;
 
 -- Balances, the newest deposits, payouts under way, endpoints, what needs a hand, and what is still missing.
-CREATE OR REPLACE FUNCTION dashboard.overview(token text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as f5fa676491327f4b0c596d77957b525c;
+CREATE OR REPLACE FUNCTION dashboard.overview(token text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as e6f4e1215f991bc0e9e576939165307d;
 
 -- An address of ours on the chain, which shows the network that a new payout address must be of; null before custody has made one.
 CREATE OR REPLACE FUNCTION dashboard.own_address(token text, of_chain text) RETURNS text LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 83599830fd0d4925b4b464e75ca39b7b;
@@ -6367,8 +6780,11 @@ CREATE OR REPLACE FUNCTION dashboard.page(items json[], positions text[], size i
 -- A payment request with what came for it, what is due now in base units, and what its merchant was notified of.
 CREATE OR REPLACE FUNCTION dashboard.payment_request(token text, external_id text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as eedf0180b7add8f9fc7ff58b31e1711b;
 
--- A page of the payment requests, the newest first; null leaves a filter out. before: where the page begins.
-CREATE OR REPLACE FUNCTION dashboard.payment_requests(token text, of_status text, of_chain text, before text, size integer) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 8d8471fda40adba0cc796bb499d375b7;
+-- A page of the payment requests, the newest first.
+CREATE OR REPLACE FUNCTION dashboard.payment_request_list(token text, filters jsonb, before text, size integer) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 22bd94e6621ed940e116ac061b87d60d;
+
+-- The same as rows of a file.
+CREATE OR REPLACE FUNCTION dashboard.payment_request_rows(token text, filters jsonb, before numeric, size integer) RETURNS TABLE(place bigint, external_id text, created_at timestamp with time zone, expires_at timestamp with time zone, paid_at timestamp with time zone, status text, late boolean, chain text, currency text, amount numeric, tolerance numeric, amount_received numeric, amount_pending numeric, address text, txid text) LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 8ecad6c5b77bddfd9fe9fcfb301eafcc;
 
 -- How much of a new payment request may be missing, in basis points.
 CREATE OR REPLACE FUNCTION dashboard.payment_tolerance(token text) RETURNS integer LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 192f52bfc75cab3c74c4ad14d0bc1fce;
@@ -6382,11 +6798,14 @@ CREATE OR REPLACE FUNCTION dashboard.payout_addresses(token text) RETURNS json L
 -- A payout as its merchant sees it, with what only the dashboard shows.
 CREATE OR REPLACE FUNCTION dashboard.payout_item(p app.payout) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as f5d78bdca3217dfd63b9dbf9b840f63f;
 
+-- A page of the payouts, the newest first.
+CREATE OR REPLACE FUNCTION dashboard.payout_list(token text, filters jsonb, before text, size integer) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 08125d20d8890f9b0af83124f2b7323b;
+
 -- A page of what a payout is made of, as far as it has collected that: adjustments, then its deposits, the newest first. Nothing if it failed.
 CREATE OR REPLACE FUNCTION dashboard.payout_parts(token text, public_id text, before text, size integer) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 73c9953a90e4521b554bc6cc47fddf10;
 
--- A page of the payouts, the newest first; null leaves a filter out.
-CREATE OR REPLACE FUNCTION dashboard.payouts(token text, of_status text, of_chain text, before text, size integer) RETURNS json LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as a22dd4d4d756dfc84146e147421f8a31;
+-- The same as rows of a file.
+CREATE OR REPLACE FUNCTION dashboard.payout_rows(token text, filters jsonb, before numeric, size integer) RETURNS TABLE(place bigint, payout_id text, created_at timestamp with time zone, finished_at timestamp with time zone, status text, chain text, currency text, gross numeric, fee numeric, net numeric, address text, txid text, error_code text) LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 98544d873b5360c9513950e38a3a1a02;
 
 -- A page of the payouts of a merchant that are asked for (app.asked_payouts), the newest first.
 CREATE OR REPLACE FUNCTION dashboard.payouts_of(merchant uuid, asked jsonb, before text, size integer) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 70a2a34f302a2f1d9765edb318ed298d;
@@ -6427,6 +6846,9 @@ CREATE OR REPLACE FUNCTION dashboard.search(token text, given text) RETURNS json
 -- The second factors that a person has.
 CREATE OR REPLACE FUNCTION dashboard.second_factors(of_user uuid, OUT has_authenticator boolean, OUT recovery_codes integer, OUT passkeys integer) RETURNS record LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as a8c7cad1f931b8bb424a939940767205;
 
+-- The series that a merchant has.
+CREATE OR REPLACE FUNCTION dashboard.series_of(merchant uuid) RETURNS TABLE(series text, about text) LANGUAGE sql STABLE ROWS 50 SET search_path TO 'pg_catalog' as aa7c5e522efa2046530e24b73159a5d0;
+
 -- Sets up the authenticator of the person of a session, in place of one that was there, with new recovery codes.
 CREATE OR REPLACE FUNCTION dashboard.set_authenticator(of_token text, of_secret text, code_hashes bytea[]) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 8eef1ba530408e140916ec07e6a81346;
 
@@ -6439,8 +6861,23 @@ CREATE OR REPLACE FUNCTION dashboard.set_payout_address(token text, request uuid
 -- Gives the person of a session new recovery codes; the old ones do not work any more.
 CREATE OR REPLACE FUNCTION dashboard.set_recovery_codes(of_token text, code_hashes bytea[]) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as a0b1d296553472fa54e3be38e318adf9;
 
+-- Sets the time zone of the merchant.
+CREATE OR REPLACE FUNCTION dashboard.set_time_zone(token text, request uuid, zone text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as a8c48e6b0c726b5f9cd764204f7a3451;
+
 -- Notes that the person showed a second factor in this session, which gets another token.
 CREATE OR REPLACE FUNCTION dashboard.show_second_factor(old_token text, new_token text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 457f544c6d8e9a130184821578900d5f;
+
+-- What is asked for of statements, as db/functions/reading/statements.sql takes it.
+CREATE OR REPLACE FUNCTION dashboard.statement_asked(merchant uuid, filters jsonb) RETURNS jsonb LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 0843022f3f5401c986ca830255724d79;
+
+-- A page of the lines of the statements of some days, the newest first.
+CREATE OR REPLACE FUNCTION dashboard.statement_list(token text, filters jsonb, before text, size integer) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 59c8a78b625fd90023e55fe76be91901;
+
+-- The same as rows of a file, between the balances at the end and at the beginning.
+CREATE OR REPLACE FUNCTION dashboard.statement_rows(token text, filters jsonb, before numeric, size integer) RETURNS TABLE(place numeric, chain text, currency text, created_at timestamp with time zone, type text, amount numeric, deposit_id text, user_external_ref text, external_id text, payout_id text, txid text) LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 11156dd6b8f2cd5bd258156419250a45;
+
+-- The statements of some days, both included, in the merchant's time zone.
+CREATE OR REPLACE FUNCTION dashboard.statements(token text, from_day text, to_day text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as c028e928326e5ba9897bca78ca9eeafc;
 
 -- Sends an example of an event; returns the id of its delivery.
 CREATE OR REPLACE FUNCTION dashboard.test_webhook(token text, request uuid, public_id text, of_type text) RETURNS json LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as adc1d3d95582cb05e5aba3c4326f6605;
@@ -6674,6 +7111,7 @@ alter role sluice_analyst set statement_timeout = '60s';
 alter role sluice_analyst set temp_file_limit = '10GB';
 grant execute on function analytics.coins(numeric,integer) to sluice_analyst;
 grant execute on function analytics.id(text) to sluice_analyst;
+grant execute on function analytics.statement_rows(text,jsonb,numeric,integer) to sluice_analyst;
 grant execute on function app.is_from_protocol(text,integer,text) to sluice_analyst;
 grant execute on function app.match_key(text,boolean) to sluice_analyst;
 grant execute on function app.public_id(text,uuid) to sluice_analyst;
@@ -6701,7 +7139,9 @@ grant select on analytics.payout_costs to sluice_analyst;
 grant select on analytics.payout_steps to sluice_analyst;
 grant select on analytics.payouts to sluice_analyst;
 grant select on analytics.reorganisations to sluice_analyst;
+grant select on analytics.solvency to sluice_analyst;
 grant select on analytics.stakes to sluice_analyst;
+grant select on analytics.statement_lines to sluice_analyst;
 grant select on analytics.sweep_costs to sluice_analyst;
 grant select on analytics.sweeps to sluice_analyst;
 grant select on analytics.time_to_finality to sluice_analyst;
@@ -6759,6 +7199,7 @@ grant execute on function app.provision_addresses(uuid,uuid,text[]) to sluice_ap
 grant execute on function app.provision_user(uuid,text,text[],jsonb) to sluice_api;
 grant execute on function app.public_id(text,uuid) to sluice_api;
 grant execute on function app.read_balances(uuid) to sluice_api;
+grant execute on function app.read_balances_at(uuid,timestamp with time zone) to sluice_api;
 grant execute on function app.read_deliveries(uuid,jsonb,uuid,integer) to sluice_api;
 grant execute on function app.read_delivery(uuid,uuid,uuid) to sluice_api;
 grant execute on function app.read_deposit(uuid,uuid) to sluice_api;
@@ -6768,6 +7209,7 @@ grant execute on function app.read_endpoints(uuid) to sluice_api;
 grant execute on function app.read_event(uuid,uuid) to sluice_api;
 grant execute on function app.read_events(uuid,jsonb,bigint,integer) to sluice_api;
 grant execute on function app.read_events_after(uuid,jsonb,bigint,integer) to sluice_api;
+grant execute on function app.read_lines(uuid,jsonb,numeric,integer) to sluice_api;
 grant execute on function app.read_payment_request(uuid,text) to sluice_api;
 grant execute on function app.read_payment_requests(uuid,jsonb,bigint,integer) to sluice_api;
 grant execute on function app.read_payments(uuid,jsonb,bigint,integer) to sluice_api;
@@ -6775,6 +7217,7 @@ grant execute on function app.read_payout(uuid,uuid) to sluice_api;
 grant execute on function app.read_payout_addresses(uuid) to sluice_api;
 grant execute on function app.read_payout_parts(uuid,bigint,integer) to sluice_api;
 grant execute on function app.read_payouts(uuid,jsonb,bigint,integer) to sluice_api;
+grant execute on function app.read_statements(uuid,text,text,timestamp with time zone,timestamp with time zone) to sluice_api;
 grant execute on function app.read_user(uuid,uuid) to sluice_api;
 grant execute on function app.read_users(uuid,jsonb,bigint,integer) to sluice_api;
 grant execute on function app.read_whole_payout(uuid,jsonb,bigint,integer) to sluice_api;
@@ -6896,32 +7339,36 @@ grant usage on schema custody to sluice_custody;
 -- sluice_dashboard
 alter role sluice_dashboard set statement_timeout = '10s';
 grant execute on function dashboard.api_keys(text) to sluice_dashboard;
-grant execute on function dashboard.audit_log(text,text,integer) to sluice_dashboard;
+grant execute on function dashboard.audit_list(text,jsonb,text,integer) to sluice_dashboard;
 grant execute on function dashboard.balance(text,text,text) to sluice_dashboard;
 grant execute on function dashboard.cancel_payment_request(text,uuid,text) to sluice_dashboard;
 grant execute on function dashboard.cancel_payout(text,uuid,text) to sluice_dashboard;
+grant execute on function dashboard.charts(text,text[],integer) to sluice_dashboard;
 grant execute on function dashboard.create_api_key(text,uuid,bytea,text,text[]) to sluice_dashboard;
 grant execute on function dashboard.create_payment_request(text,uuid,text,text,text,integer,text,integer) to sluice_dashboard;
 grant execute on function dashboard.create_payout(text,uuid,text,text,boolean,text) to sluice_dashboard;
 grant execute on function dashboard.create_webhook_endpoint(text,uuid,text,text[]) to sluice_dashboard;
 grant execute on function dashboard.currencies(text) to sluice_dashboard;
 grant execute on function dashboard.delete_webhook_endpoint(text,uuid,text) to sluice_dashboard;
-grant execute on function dashboard.deliveries(text,text,text,text,integer) to sluice_dashboard;
 grant execute on function dashboard.delivery(text,text,text) to sluice_dashboard;
+grant execute on function dashboard.delivery_list(text,text,jsonb,text,integer) to sluice_dashboard;
 grant execute on function dashboard.deposit(text,text) to sluice_dashboard;
-grant execute on function dashboard.deposits(text,text,text,text,text,integer) to sluice_dashboard;
+grant execute on function dashboard.deposit_list(text,jsonb,text,integer) to sluice_dashboard;
+grant execute on function dashboard.deposit_rows(text,jsonb,numeric,integer) to sluice_dashboard;
 grant execute on function dashboard.has_payment_requests(text) to sluice_dashboard;
 grant execute on function dashboard.me(text) to sluice_dashboard;
 grant execute on function dashboard.news(text[]) to sluice_dashboard;
 grant execute on function dashboard.overview(text) to sluice_dashboard;
 grant execute on function dashboard.own_address(text,text) to sluice_dashboard;
 grant execute on function dashboard.payment_request(text,text) to sluice_dashboard;
-grant execute on function dashboard.payment_requests(text,text,text,text,integer) to sluice_dashboard;
+grant execute on function dashboard.payment_request_list(text,jsonb,text,integer) to sluice_dashboard;
+grant execute on function dashboard.payment_request_rows(text,jsonb,numeric,integer) to sluice_dashboard;
 grant execute on function dashboard.payment_tolerance(text) to sluice_dashboard;
 grant execute on function dashboard.payout(text,text) to sluice_dashboard;
 grant execute on function dashboard.payout_addresses(text) to sluice_dashboard;
+grant execute on function dashboard.payout_list(text,jsonb,text,integer) to sluice_dashboard;
 grant execute on function dashboard.payout_parts(text,text,text,integer) to sluice_dashboard;
-grant execute on function dashboard.payouts(text,text,text,text,integer) to sluice_dashboard;
+grant execute on function dashboard.payout_rows(text,jsonb,numeric,integer) to sluice_dashboard;
 grant execute on function dashboard.redeliver(text,uuid,text,text) to sluice_dashboard;
 grant execute on function dashboard.redeliver_failed(text,uuid,text,timestamp with time zone) to sluice_dashboard;
 grant execute on function dashboard.require_full_rights(text) to sluice_dashboard;
@@ -6930,6 +7377,10 @@ grant execute on function dashboard.rotate_webhook_secret(text,uuid,text) to slu
 grant execute on function dashboard.search(text,text) to sluice_dashboard;
 grant execute on function dashboard.set_payment_tolerance(text,uuid,integer) to sluice_dashboard;
 grant execute on function dashboard.set_payout_address(text,uuid,text,text) to sluice_dashboard;
+grant execute on function dashboard.set_time_zone(text,uuid,text) to sluice_dashboard;
+grant execute on function dashboard.statement_list(text,jsonb,text,integer) to sluice_dashboard;
+grant execute on function dashboard.statement_rows(text,jsonb,numeric,integer) to sluice_dashboard;
+grant execute on function dashboard.statements(text,text,text) to sluice_dashboard;
 grant execute on function dashboard.test_webhook(text,uuid,text,text) to sluice_dashboard;
 grant execute on function dashboard.update_webhook_endpoint(text,uuid,text,text,text[],boolean) to sluice_dashboard;
 grant execute on function dashboard.user_of(text,text) to sluice_dashboard;
@@ -7045,6 +7496,7 @@ grant execute on function app.fee_incident(text,text) to sluice_jobs;
 grant execute on function app.find_delegations(text,text[],numeric[]) to sluice_jobs;
 grant execute on function app.finish_audit(bigint,jsonb,text) to sluice_jobs;
 grant execute on function app.fold_balances(integer) to sluice_jobs;
+grant execute on function app.fold_totals(integer) to sluice_jobs;
 grant execute on function app.found_differences(text) to sluice_jobs;
 grant execute on function app.free_gas(text,text) to sluice_jobs;
 grant execute on function app.getting_gas_for(uuid) to sluice_jobs;

@@ -168,6 +168,7 @@ async function startParts(parts: Parts): Promise<() => Promise<void>> {
       {name: 'retry blocked addresses', intervalMs: 10 * second, run: () => retryBlocked(payouts)},
       {name: 'look at the code of tokens', intervalMs: hour, run: () => lookAtTokenCode(payouts)},
       {name: 'fold balances', intervalMs: second, run: () => workOff(pool, 'app.fold_balances', foldBatch)},
+      {name: 'fold totals', intervalMs: second, run: () => workOff(pool, 'app.fold_totals', foldBatch)},
       {
         name: 'expire payment requests',
         intervalMs: second,
@@ -193,7 +194,11 @@ async function startParts(parts: Parts): Promise<() => Promise<void>> {
 }
 
 /** Calls a function that handles a batch and returns its size, until a batch is not full. */
-async function workOff(pool: pg.Pool, batches: 'app.fold_balances' | 'app.decide_payment_requests', size: number) {
+async function workOff(
+  pool: pg.Pool,
+  batches: 'app.fold_balances' | 'app.fold_totals' | 'app.decide_payment_requests',
+  size: number,
+) {
   for (;;) {
     const {rows} = await pool.query<{done: number}>(`select ${batches}($1) as done`, [size])
     if (rows[0]!.done < size) return

@@ -8,6 +8,7 @@ import {type Api, fillPool, makeKey, startApi} from '../test/support/api.ts'
 import {Money} from '../test/support/money.ts'
 import {makeUser, type TestUser} from '../test/support/people.ts'
 import {
+  Amount,
   AuthenticationError,
   beforeAllEvents,
   ConnectionError,
@@ -80,6 +81,7 @@ test('every operation of the API that needs a key has a method, and no method is
         'payouts',
         'events',
         'deliveries',
+        'lines',
         'data',
         'payout_addresses',
         'webhook_endpoints',
@@ -130,6 +132,18 @@ test('a thousand deposits are read, each once', async () => {
     expect(amount).toMatch(/^0\.\d+$/)
   }
   expect(seen.size).toBe(1000)
+})
+
+test('a statement, its lines and a past balance are read', async () => {
+  const from = '2026-01-01T00:00:00Z'
+  const to = new Date(Math.ceil(Date.now() / 900_000 + 1) * 900_000).toISOString()
+  await money.deposit(shop.address, 5_000_000)
+  const {statements} = await sluice.statements.get({from, to, chain: 'ETH', token: 'USDC'})
+  const lines: string[] = []
+  for await (const {amount} of sluice.statements.lines({from, to, token: 'USDC', limit: 3})) lines.push(amount)
+  const sum = lines.reduce((sum, amount) => Amount.add(sum, amount), '0')
+  expect([sum]).toEqual(statements.map(({closing_balance}) => closing_balance))
+  expect((await sluice.balances.get({at: from})).balances).toEqual([])
 })
 
 test('what the service refuses is an error of its class, with code, details and the id of the request', async () => {

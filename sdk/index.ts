@@ -28,6 +28,7 @@ import type {
   PayoutPart,
   Reply,
   SingleDeposit,
+  StatementLine,
   User,
   WebhookEndpoint,
   WebhookEndpointWithSecret,
@@ -113,7 +114,18 @@ export class Sluice {
 
   /** What can be paid out, and your fee. */
   readonly balances = {
-    get: (): Promise<Reply<'getBalances'>> => this.#get('/v1/balances'),
+    /** `at`: what they were then, in ISO 8601, on a whole quarter of an hour. */
+    get: ({at}: {at?: string} = {}): Promise<Reply<'getBalances'>> =>
+      this.#http.json({method: 'GET', path: '/v1/balances', query: {at}}),
+  }
+
+  /** What changed the balances in a period, in sums that add up to the last unit, and line by line. */
+  readonly statements = {
+    get: (period: Filters<'getStatements'>): Promise<Reply<'getStatements'>> =>
+      this.#http.json({method: 'GET', path: '/v1/statements', query: period as Query}),
+    /** What is behind the sums of the same period, the newest first. */
+    lines: (period: Filters<'listStatementLines'>): List<StatementLine> =>
+      this.#list('/v1/statements/lines', 'lines', period),
   }
 
   /** Payouts of a whole balance to your payout address. */

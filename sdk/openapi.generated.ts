@@ -1779,6 +1779,93 @@ export interface components {
             /** @example usr_0192f3a4b5c67d8e9fa0b1c2d3e4f506 */
             user_id: string;
         };
+        Statement: {
+            /**
+             * @description Debts for what was paid although its payment had ended, below zero.
+             * @example 0
+             */
+            adjustments: string;
+            /** @enum {string} */
+            chain: "ETH" | "SOL" | "TRON" | "BTC" | "POLYGON";
+            /**
+             * @description The gross balance at `to`: the sum of all of these.
+             * @example 150
+             */
+            closing_balance: string;
+            /**
+             * @description What became final, receipts of payment requests included.
+             * @example 250
+             */
+            deposits: string;
+            /**
+             * @description Final deposits that a reorganisation took back, below zero.
+             * @example 0
+             */
+            deposits_lost: string;
+            /**
+             * @description What they claimed for the service fee, in the same way.
+             * @example -0.5
+             */
+            fees: string;
+            /**
+             * @description The part of it that no payout could collect then; null of a time before this was kept.
+             * @example 0
+             */
+            held_back: string | null;
+            /**
+             * @description The gross balance at `from`.
+             * @example 0
+             */
+            opening_balance: string;
+            /**
+             * @description What payouts claimed for you (their net), below zero, less what came back of failed ones.
+             * @example -99.5
+             */
+            payouts: string;
+            /**
+             * @description Native coin or token of the chain.
+             * @example USDC
+             */
+            token: string;
+        };
+        StatementLine: {
+            /**
+             * @description How it changed the balance: below zero for what left.
+             * @example 250
+             */
+            amount: string;
+            /** @enum {string} */
+            chain: "ETH" | "SOL" | "TRON" | "BTC" | "POLYGON";
+            /**
+             * Format: date-time
+             * @description When it was posted: never earlier than what it is about.
+             * @example 2026-01-31T12:00:00.000Z
+             */
+            created_at: string;
+            deposit_id: string | null;
+            /**
+             * @description Your reference of the payment request.
+             * @example null
+             */
+            external_id: string | null;
+            external_ref: string | null;
+            /** @example null */
+            payout_id: string | null;
+            /**
+             * @description Native coin or token of the chain.
+             * @example USDC
+             */
+            token: string;
+            /** @description Of the deposit, or of what paid the payout; null while it is not paid. */
+            txid: string | null;
+            /**
+             * @description `deposit`: it became final. `deposit_lost`: a final one was taken back. `payout`, `fee`: what a payout claimed; above zero if it failed. `adjustment`: a debt.
+             * @example deposit
+             * @enum {string}
+             */
+            type: "deposit" | "deposit_lost" | "payout" | "fee" | "adjustment";
+            user_id: string | null;
+        };
         User: {
             addresses: components["schemas"]["Address"][];
             /**
@@ -2173,7 +2260,10 @@ export interface operations {
     };
     getBalances: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description A time in the past, instead of now. A whole quarter of an hour. */
+                at?: string;
+            };
         };
         requestBody?: never;
         responses: {
@@ -2987,6 +3077,113 @@ export interface operations {
                     "application/json": {
                         deposits: components["schemas"]["PayoutPart"][];
                         has_more: boolean;
+                        /**
+                         * @description Cursor of the next page; null on the last one.
+                         * @example AQAAAAAAAAAAAAAAAAAAAAKISNVo
+                         */
+                        next_cursor: string | null;
+                    };
+                };
+            };
+        };
+    };
+    getStatements: {
+        parameters: {
+            query: {
+                chain?: "ETH" | "SOL" | "TRON" | "BTC" | "POLYGON";
+                /** @description The beginning of the period. A whole quarter of an hour. */
+                from: string;
+                /** @description Its end, which is not part of it. A whole quarter of an hour. */
+                to: string;
+                token?: string;
+            };
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The statements. */
+            200: {
+                content: {
+                    /**
+                     * @example {
+                     *       "from": "2026-01-31T12:00:00.000Z",
+                     *       "to": "2026-01-31T12:00:00.000Z",
+                     *       "statements": [
+                     *         {
+                     *           "chain": "ETH",
+                     *           "token": "USDC",
+                     *           "opening_balance": "0",
+                     *           "deposits": "250",
+                     *           "deposits_lost": "0",
+                     *           "payouts": "-99.5",
+                     *           "fees": "-0.5",
+                     *           "adjustments": "0",
+                     *           "closing_balance": "150",
+                     *           "held_back": "0"
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": {
+                        /**
+                         * Format: date-time
+                         * @example 2026-01-31T12:00:00.000Z
+                         */
+                        from: string;
+                        statements: components["schemas"]["Statement"][];
+                        /**
+                         * Format: date-time
+                         * @example 2026-01-31T12:00:00.000Z
+                         */
+                        to: string;
+                    };
+                };
+            };
+        };
+    };
+    listStatementLines: {
+        parameters: {
+            query: {
+                chain?: "ETH" | "SOL" | "TRON" | "BTC" | "POLYGON";
+                /** @description `next_cursor` of the page before, with the same filters. */
+                cursor?: string;
+                /** @description The beginning of the period. A whole quarter of an hour. */
+                from: string;
+                /** @description Items per page. */
+                limit?: number;
+                /** @description Its end, which is not part of it. A whole quarter of an hour. */
+                to: string;
+                token?: string;
+            };
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of the list. */
+            200: {
+                content: {
+                    /**
+                     * @example {
+                     *       "lines": [
+                     *         {
+                     *           "created_at": "2026-01-31T12:00:00.000Z",
+                     *           "chain": "ETH",
+                     *           "token": "USDC",
+                     *           "type": "deposit",
+                     *           "amount": "250",
+                     *           "deposit_id": "dep_0192f3a4b5c67d8e9fa0b1c2d3e4f507",
+                     *           "user_id": "usr_0192f3a4b5c67d8e9fa0b1c2d3e4f506",
+                     *           "external_ref": "customer-42",
+                     *           "external_id": null,
+                     *           "payout_id": null,
+                     *           "txid": "0x5c504ed432cb51138bcf09aa5e8a410dd4a1e204ef84bfed1be16dfba1b22060"
+                     *         }
+                     *       ],
+                     *       "next_cursor": "AQAAAAAAAAAAAAAAAAAAAAKISNVo",
+                     *       "has_more": true
+                     *     }
+                     */
+                    "application/json": {
+                        has_more: boolean;
+                        lines: components["schemas"]["StatementLine"][];
                         /**
                          * @description Cursor of the next page; null on the last one.
                          * @example AQAAAAAAAAAAAAAAAAAAAAKISNVo

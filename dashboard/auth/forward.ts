@@ -9,7 +9,14 @@ import type {FastifyReply, FastifyRequest} from 'fastify'
 import {type Context, Detour, giveCookies, hasAny, Refusal} from './app.ts'
 
 const there = ['content-type', 'content-length', 'accept', 'hx-request'] as const
-const back = ['content-type', 'content-length', 'location', 'cache-control', 'retry-after'] as const
+const back = [
+  'content-type',
+  'content-length',
+  'content-disposition',
+  'location',
+  'cache-control',
+  'retry-after',
+] as const
 const timeoutMs = 30_000
 const bodyLimit = 64 * 1024
 

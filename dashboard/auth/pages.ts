@@ -3,7 +3,7 @@
 
 import {type Html, html, type Part} from '../../base/html.ts'
 import {qrSvg} from '../../base/qr.ts'
-import {alert, copyButton, decide, field, notice, signOut, utc} from '../components.ts'
+import {alert, copyButton, decide, field, notice, signOut, when} from '../components.ts'
 import type {Factors, PasskeyRow, SessionRow} from './data.ts'
 import {passwordLength} from './sign-in.ts'
 
@@ -140,7 +140,7 @@ function passkeyList({passkeys, mayChange}: Security): Html {
       id,
       name,
       createdAt,
-    }) => html`<li><span>${name || 'Passkey'} <span class="soft">added ${utc(createdAt.toISOString())}</span></span>
+    }) => html`<li><span>${name || 'Passkey'} <span class="soft">added ${when(createdAt.toISOString())}</span></span>
 <a href="/security/passkeys/remove?id=${id}" aria-label="Remove the passkey ${name || ''}">Remove</a></li>`,
   )
   return card(
@@ -159,7 +159,7 @@ function sessionList({sessions, present}: Security): Html {
       userAgent,
       ipAddress,
       createdAt,
-    }) => html`<li><span>${browserOf(userAgent)} <span class="soft">from ${ipAddress}, since ${utc(createdAt.toISOString())}</span></span>
+    }) => html`<li><span>${browserOf(userAgent)} <span class="soft">from ${ipAddress}, since ${when(createdAt.toISOString())}</span></span>
 ${
   id === present
     ? html`<span class="soft">this one</span>`

@@ -3,11 +3,13 @@
 // checked before it is used.
 import type pg from 'pg'
 import {z} from 'zod'
+import {type Column, columnsOf, pagesOf, type Row, rowsAtOnce, texts} from '../../base/export/rows.ts'
 import * as balances from '../../reading/balances.ts'
 import {Deposit, SingleDeposit} from '../../reading/deposits.ts'
 import {chainCode} from '../../reading/fields.ts'
 import {PaymentRequestItem, PaymentRequestState} from '../../reading/payment-requests.ts'
 import {PayoutItem, PayoutPart, payoutStatuses} from '../../reading/payouts.ts'
+import {Statement, StatementLine} from '../../reading/statements.ts'
 import {User} from '../../reading/users.ts'
 import * as webhooks from '../../reading/webhooks.ts'
 
@@ -20,6 +22,8 @@ export const Me = z.object({
   merchant_name: z.string(),
   merchant_prefix: z.string(),
   fee_bps: z.int(),
+  /** In which times are shown, such as Europe/Berlin. */
+  time_zone: z.string(),
   suspended: z.boolean(),
   /** The chains that are enabled. */
   chains: z.array(z.string()),
@@ -161,6 +165,21 @@ export const Overview = z.object({
 })
 export type Overview = z.infer<typeof Overview>
 
+/** A series of the charts, one element for each day. */
+const ChartSeries = z.object({
+  series: z.string(),
+  /** CHAIN:TOKEN of money; else a chain, a status or an endpoint. */
+  about: z.string(),
+  counts: z.array(z.int()),
+  /** Decimals of money; else milliseconds. */
+  amounts: z.array(z.string()),
+  amounts_at_end: z.array(z.string()),
+})
+export type ChartSeries = z.infer<typeof ChartSeries>
+/** The last days, such as 2026-11-25, and what there was on each. */
+export const Charts = z.object({days: z.array(z.string()), series: z.array(ChartSeries)})
+export type Charts = z.infer<typeof Charts>
+
 /** One thing that a search found. */
 export const Found = z.object({
   kind: z.enum(['user', 'deposit', 'payout', 'payout_address', 'payment_request', 'endpoint', 'delivery', 'api_key']),
@@ -182,6 +201,8 @@ export interface Page<Item> {
 }
 
 const pageSize = 25
+/** A statement is printed. */
+const linesOfPage = 200
 
 /** An endpoint's or a key's secret, which is shown once. */
 const Created = z.object({id: z.string(), secret: z.string()})
@@ -198,8 +219,19 @@ export interface NewPaymentRequest {
   lateAfterSeconds: number
 }
 
+/** What a list is asked for, as dashboard.asked takes it. */
+export interface Asked {
+  status?: string[]
+  chain?: string
+  token?: string
+  [name: string]: string | string[] | undefined
+}
+
+/** Of what there are files. */
+export type FileKind = 'deposit' | 'payout' | 'payment_request' | 'statement'
+
 /** The values of a call, behind the token. */
-type Value = string | number | boolean | Buffer | string[] | null
+type Value = string | number | boolean | Buffer | string[] | Asked | null
 
 /** What a session may see and do. */
 export class Data {
@@ -220,37 +252,24 @@ export class Data {
 
   me = () => this.#call(Me, 'me')
   overview = () => this.#call(Overview, 'overview')
-  deposits = (by: {status?: string; chain?: string; user?: string; before?: string}): Promise<Page<Deposit>> =>
-    this.#call(
-      pageOf(Deposit),
-      'deposits',
-      by.status ?? null,
-      by.chain ?? null,
-      by.user ?? null,
-      by.before ?? null,
-      pageSize,
-    )
+  /** These series of app.running_total, of so many days up to today. */
+  charts = (series: string[], days: number) => this.#call(Charts, 'charts', series, days)
+  deposits = (asked: Asked, before?: string): Promise<Page<Deposit>> =>
+    this.#call(pageOf(Deposit), 'deposit_list', asked, before ?? null, pageSize)
   deposit = (id: string) => this.#call(DepositDetail, 'deposit', id)
   users = (by: {externalRef?: string; before?: string}): Promise<Page<User>> =>
     this.#call(pageOf(User), 'users', by.externalRef ?? null, by.before ?? null, pageSize)
   user = (id: string) => this.#call(User, 'user_of', id)
-  payouts = (by: {status?: string; chain?: string; before?: string}): Promise<Page<Payout>> =>
-    this.#call(pageOf(Payout), 'payouts', by.status ?? null, by.chain ?? null, by.before ?? null, pageSize)
+  payouts = (asked: Asked, before?: string): Promise<Page<Payout>> =>
+    this.#call(pageOf(Payout), 'payout_list', asked, before ?? null, pageSize)
   payout = (id: string) => this.#call(PayoutDetail, 'payout', id)
   /** What it is made of, as far as it has collected that. */
   payoutParts = (id: string, before?: string): Promise<Page<PayoutPart>> =>
     this.#call(pageOf(PayoutPart), 'payout_parts', id, before ?? null, pageSize)
   /** The balance of a pair; null if there is none. */
   balance = (chain: string, token: string) => this.#call(Balance.nullable(), 'balance', chain, token)
-  paymentRequests = (by: {status?: string; chain?: string; before?: string}): Promise<Page<PaymentRequestItem>> =>
-    this.#call(
-      pageOf(PaymentRequestItem),
-      'payment_requests',
-      by.status ?? null,
-      by.chain ?? null,
-      by.before ?? null,
-      pageSize,
-    )
+  paymentRequests = (asked: Asked, before?: string): Promise<Page<PaymentRequestItem>> =>
+    this.#call(pageOf(PaymentRequestItem), 'payment_request_list', asked, before ?? null, pageSize)
   paymentRequest = (externalId: string) => this.#call(PaymentRequestDetail, 'payment_request', externalId)
   currencies = () => this.#call(z.array(Currency), 'currencies')
   /** How much of a new payment request may be missing, in basis points. */
@@ -261,13 +280,26 @@ export class Data {
   apiKeys = () => this.#call(z.array(ApiKey), 'api_keys')
   endpoints = () => this.#call(z.array(Endpoint), 'webhook_endpoints')
   endpoint = (id: string) => this.#call(Endpoint, 'webhook_endpoint', id)
-  deliveries = (endpoint: string, by: {status?: string; before?: string}): Promise<Page<Delivery>> =>
-    this.#call(pageOf(Delivery), 'deliveries', endpoint, by.status ?? null, by.before ?? null, pageSize)
+  deliveries = (endpoint: string, asked: Asked, before?: string): Promise<Page<Delivery>> =>
+    this.#call(pageOf(Delivery), 'delivery_list', endpoint, asked, before ?? null, pageSize)
   delivery = (endpoint: string, id: string) => this.#call(DeliveryDetail, 'delivery', endpoint, id)
-  auditLog = (before?: string): Promise<Page<AuditEntry>> =>
-    this.#call(pageOf(AuditEntry), 'audit_log', before ?? null, pageSize)
+  auditLog = (asked: Asked, before?: string): Promise<Page<AuditEntry>> =>
+    this.#call(pageOf(AuditEntry), 'audit_list', asked, before ?? null, pageSize)
+  /** Of some days, both included, such as 2026-11-25. */
+  statements = (from: string, to: string) => this.#call(z.array(Statement), 'statements', from, to)
+  statementLines = (asked: Asked, before?: string): Promise<Page<StatementLine>> =>
+    this.#call(pageOf(StatementLine), 'statement_list', asked, before ?? null, linesOfPage)
   hasPaymentRequests = () => this.#call(z.boolean(), 'has_payment_requests')
   search = (text: string) => this.#call(z.array(Found), 'search', text)
+
+  /** All rows of a list, for a file: their columns, and the rows by what is selected of them, page by page. */
+  async file(kind: FileKind, asked: Asked): Promise<{columns: Column[]; rows(columns: string): AsyncGenerator<Row[]>}> {
+    const from = `dashboard.${kind}_rows($1, $2, $3, $4)`
+    const [, ...columns] = await columnsOf(this.#pool, from, [this.#token, asked, null, 0])
+    const page = (columns: string) => (below: string | null) =>
+      texts(this.#pool, `select place, ${columns} from ${from}`, [this.#token, asked, below, rowsAtOnce])
+    return {columns, rows: columns => pagesOf(page(columns))}
+  }
 
   // Changes. `request` is the id of the form: the same form sent again is refused with SLDUP.
   /** Throws SLSTP if the second factor was shown too long ago, so that it can be asked for before a form is filled. */
@@ -275,6 +307,7 @@ export class Data {
   createApiKey = (request: string, secretHash: Buffer, label: string, scopes: string[]) =>
     this.#call(Id, 'create_api_key', request, secretHash, label, scopes)
   revokeApiKey = (request: string, id: string) => this.#call(z.unknown(), 'revoke_api_key', request, id)
+  setTimeZone = (request: string, zone: string) => this.#call(z.unknown(), 'set_time_zone', request, zone)
   setPaymentTolerance = (request: string, bps: number) => this.#call(z.unknown(), 'set_payment_tolerance', request, bps)
   /** Rejects with SL503 while no address is free. */
   createPaymentRequest = (request: string, asked: NewPaymentRequest) =>

@@ -47,7 +47,7 @@ export function read<Schema extends z.ZodType>(schema: Schema, from: unknown): z
 
 export const id = z.object({id: z.string()})
 /** Where a page of a list begins: behind a number, or, of deliveries, behind one of them. */
-export const before = position(/^\d{1,38}$/)
+export const before = position(/^\d{1,39}$/)
 export const beforeDelivery = position(/^dlv_[0-9a-f]{32}$/)
 
 function position(form: RegExp) {

@@ -10,18 +10,22 @@ import type {Logger} from '../../base/log.ts'
 import {failureOf, inWords, isAway} from '../../db/client/failure.ts'
 import type {Outage} from '../../db/client/outage.ts'
 import {page} from '../layout.ts'
+import {inZone} from '../zone.ts'
 import {type App, type Context, refusalOf} from './app.ts'
 import {Data, type Me} from './data.ts'
 import {personOf} from './form.ts'
 import {Live} from './live.ts'
 import {apiKeys} from './routes/api-keys.ts'
 import {auditLog} from './routes/audit-log.ts'
+import {charts} from './routes/charts.ts'
 import {deposits} from './routes/deposits.ts'
 import {overview} from './routes/overview.ts'
 import {paymentRequests} from './routes/payment-requests.ts'
 import {payoutAddresses} from './routes/payout-addresses.ts'
 import {payouts} from './routes/payouts.ts'
 import {search} from './routes/search.ts'
+import {settings} from './routes/settings.ts'
+import {statements} from './routes/statements.ts'
 import {users} from './routes/users.ts'
 import {webhooks} from './routes/webhooks.ts'
 import {sentence} from './view.ts'
@@ -54,6 +58,7 @@ export async function buildServer({pool, log, outage, ...context}: ServerOptions
     requireText(request)
     request.me = await request.data.me()
   })
+  app.addHook('preHandler', (request, _reply, done) => inZone(request.me.time_zone, done))
   app.addHook('preClose', async () => live.close())
   app.setErrorHandler((error, request, reply) => sendError(error, request, reply, {log, outage}))
   app.setNotFoundHandler(async (request, reply) => {
@@ -72,9 +77,12 @@ export async function buildServer({pool, log, outage, ...context}: ServerOptions
     paymentRequests,
     payouts,
     payoutAddresses,
+    statements,
+    charts,
     apiKeys,
     webhooks,
     auditLog,
+    settings,
     search,
   ])
     routes(app, context)

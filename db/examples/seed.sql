@@ -185,6 +185,11 @@ insert into app.delivery_attempt (delivery_id, attempted_at, duration_ms, respon
 select v.id, v.created_at + n * interval '10 seconds', 100 + 7 * n, case when n = v.attempts and v.status = 'delivered' then 204 else 503 end,
   case when n < v.attempts or v.status = 'failed' then 'HTTP 503' end
 from app.delivery v cross join generate_series(1, v.attempts) n;
+
+-- The totals of the ledger are of these times, too.
+delete from app.total_change where series in ('deposit', 'payout', 'fee');
+update app.total_backfill set last_entry = (select max(id) from app.ledger_entry);
+select app.fold_totals();
 commit;
 
 -- As the jobs worker does.

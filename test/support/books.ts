@@ -6,6 +6,15 @@ import type {TestDatabase} from './database.ts'
 const rules: Record<string, string> = {
   'a balance is the sum of what is unsettled': 'select * from app.balance_audit',
   'the sums beside the ledger agree with it': 'select * from app.ledger_audit',
+  'what changed a balance adds up to it, by the totals that statements show': 'select * from audit.running_totals',
+  'the deposits behind a posting add up to it': 'select * from audit.statement_lines',
+  'the lines of statements add up to their totals': `
+    select merchant_id, about, type, sum(amount) from (
+      select merchant_id, chain || ':' || token as about, type, amount from app.statement_line
+      union all select merchant_id, about, series, -amount from app.total_change
+      union all (select distinct on (merchant_id, series, about) merchant_id, about, series, -amount from app.running_total
+        order by merchant_id, series, about, until desc)
+    ) part where type in ('deposit', 'deposit_lost', 'payout', 'fee', 'adjustment') group by 1, 2, 3 having sum(amount) <> 0`,
   'the entries of a posting add up to zero':
     'select posting, chain, token from app.ledger_entry group by posting, chain, token having sum(amount) <> 0',
   'the amount that a merchant received = the amounts that can be paid out, are being paid out and were paid out': `

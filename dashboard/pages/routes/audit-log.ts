@@ -1,12 +1,14 @@
 // The audit log: read only.
-import {z} from 'zod'
 import type {App} from '../app.ts'
-import {before, read, show} from '../form.ts'
+import {listed} from '../filters.ts'
+import {show} from '../form.ts'
 import {auditLogPage} from '../views/audit-log.ts'
+
+const names = ['from', 'to'] as const
 
 export function auditLog(app: App): void {
   app.get('/audit-log', async request => {
-    const query = read(z.object({before}), request.query)
-    return show(request, auditLogPage(query, await request.data.auditLog(query.before)))
+    const found = await listed(request, {names, read: request.data.auditLog})
+    return show(request, auditLogPage({...found, names}))
   })
 }

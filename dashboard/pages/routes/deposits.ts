@@ -1,24 +1,20 @@
 // Deposits: read only.
 import type {FastifyRequest} from 'fastify'
-import {z} from 'zod'
-import {chainCodes} from '../../../chains/registry.ts'
 import type {App, Context} from '../app.ts'
 import {chainsOf} from '../chains.ts'
-import {before, id, read, show} from '../form.ts'
+import {download} from '../download.ts'
+import {askedOf, listed} from '../filters.ts'
+import {id, read, show} from '../form.ts'
 import {depositList, depositPage, depositPart, depositStatuses, depositsPage} from '../views/deposits.ts'
 
-const Query = z.object({
-  status: z.enum(depositStatuses).optional(),
-  chain: z.enum(chainCodes).optional(),
-  user: z.string().optional(),
-  before,
-})
+const names = ['chain', 'currency', 'from', 'to', 'amount_from', 'amount_to', 'sender', 'user'] as const
 
 export function deposits(app: App, context: Context): void {
   const chains = chainsOf(context)
   const list = async (request: FastifyRequest) => {
-    const query = read(Query, request.query)
-    return {query, page: await request.data.deposits(query), chains}
+    const {data} = request
+    const found = await listed(request, {names, statuses: depositStatuses, read: data.deposits})
+    return {...found, names, chains}
   }
   const page = async (request: FastifyRequest) => {
     const [found, hasPaymentRequests] = await Promise.all([list(request), request.data.hasPaymentRequests()])
@@ -28,6 +24,10 @@ export function deposits(app: App, context: Context): void {
 
   app.get('/deposits', async request => show(request, await page(request)))
   app.get('/deposits/part', async request => depositList(await list(request), request.me.chains).text)
+  app.get('/deposits/download', (request, reply) => {
+    const asked = askedOf(request, names, depositStatuses)
+    return download(request, reply, {kind: 'deposit', name: 'deposits', asked})
+  })
   app.get('/deposits/:id', async request => {
     const deposit = await one(request)
     return show(request, depositPage(deposit, chains(deposit.chain)))

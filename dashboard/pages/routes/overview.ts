@@ -7,12 +7,10 @@ import {overviewPage, overviewPart} from '../views/overview.ts'
 
 export function overview(app: App, context: Context): void {
   const chains = chainsOf(context)
-  const shown = async ({data, me}: FastifyRequest) => ({
-    overview: await data.overview(),
-    chains,
-    me,
-    apiUrl: context.apiUrl,
-  })
+  const shown = async ({data, me}: FastifyRequest) => {
+    const [overview, week] = await Promise.all([data.overview(), data.charts(['deposit'], 8)])
+    return {overview, week, chains, me, apiUrl: context.apiUrl}
+  }
 
   app.get('/api-docs', async (_request, reply) => reply.code(303).header('location', `${context.apiUrl}/docs`).send())
   app.get('/', async request => show(request, overviewPage(await shown(request))))

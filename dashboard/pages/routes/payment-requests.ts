@@ -6,12 +6,14 @@ import {html} from '../../../base/html.ts'
 import {basisPoints} from '../../../base/percent.ts'
 import {formsOf} from '../../../chains/families.ts'
 import {codeFor} from '../../../chains/payment-code.ts'
-import {chainCodes} from '../../../chains/registry.ts'
 import type {App, Context} from '../app.ts'
 import {chainsOf} from '../chains.ts'
 import type {Data, NewPaymentRequest, PaymentRequestDetail} from '../data.ts'
-import {before, id, Refusal, read, show, showForm, submit} from '../form.ts'
+import {download} from '../download.ts'
+import {askedOf, listed} from '../filters.ts'
+import {id, Refusal, read, show, showForm, submit} from '../form.ts'
 import {type Fields, fieldsOf, referenceWith} from '../view.ts'
+import {currenciesOf} from '../views/lists.ts'
 import {question} from '../views/notices.ts'
 import {
   newPaymentRequestPage,
@@ -28,11 +30,7 @@ const addressTimeoutMs = 3000
 const pollMs = 50
 const hourSeconds = 3600
 
-const Query = z.object({
-  status: z.enum(paymentRequestStatuses).optional(),
-  chain: z.enum(chainCodes).optional(),
-  before,
-})
+const names = ['chain', 'currency', 'from', 'to', 'amount_from', 'amount_to', 'sender', 'address'] as const
 const decimal = z
   .string()
   .trim()
@@ -42,8 +40,9 @@ const decimal = z
 export function paymentRequests(app: App, context: Context): void {
   const chains = chainsOf(context)
   const list = async (request: FastifyRequest) => {
-    const query = read(Query, request.query)
-    return {query, page: await request.data.paymentRequests(query)}
+    const {data, me} = request
+    const found = await listed(request, {names, statuses: paymentRequestStatuses, read: data.paymentRequests})
+    return {...found, names, currencies: currenciesOf(me.chains, chains)}
   }
   const one = async (request: FastifyRequest) => {
     const found = await request.data.paymentRequest(read(id, request.params).id)
@@ -52,11 +51,15 @@ export function paymentRequests(app: App, context: Context): void {
   }
 
   app.get('/payment-requests', async request => {
-    const {saved, ...query} = read(Query.extend({saved: z.literal('tolerance').optional()}), request.query)
-    const [page, bps] = await Promise.all([request.data.paymentRequests(query), request.data.paymentTolerance()])
-    return show(request, paymentRequestsPage({query, page}, {bps, isSaved: saved !== undefined}, request.me.chains))
+    const {saved} = read(z.object({saved: z.literal('tolerance').optional()}), request.query)
+    const [found, bps] = await Promise.all([list(request), request.data.paymentTolerance()])
+    return show(request, paymentRequestsPage(found, {bps, isSaved: saved !== undefined}, request.me.chains))
   })
   app.get('/payment-requests/part', async request => paymentRequestList(await list(request)).text)
+  app.get('/payment-requests/download', (request, reply) => {
+    const asked = askedOf(request, names, paymentRequestStatuses)
+    return download(request, reply, {kind: 'payment_request', name: 'payment-requests', asked})
+  })
   app.get('/payment-requests/:id', async request => show(request, paymentRequestPage(await one(request))))
   app.get('/payment-requests/:id/part', async request => paymentRequestPart(await one(request)).text)
 

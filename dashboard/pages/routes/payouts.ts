@@ -5,8 +5,11 @@ import {html} from '../../../base/html.ts'
 import {chainCodes} from '../../../chains/registry.ts'
 import type {App, Context} from '../app.ts'
 import {chainsOf} from '../chains.ts'
+import {download} from '../download.ts'
+import {askedOf, listed} from '../filters.ts'
 import {before, id, read, show, submit} from '../form.ts'
 import {type Fields, fieldsOf} from '../view.ts'
+import {currenciesOf} from '../views/lists.ts'
 import {question} from '../views/notices.ts'
 import {payoutParts, payoutPartsPage} from '../views/payout-parts.ts'
 import {
@@ -20,19 +23,23 @@ import {
   tooLateToCancel,
 } from '../views/payouts.ts'
 
-const Query = z.object({status: z.enum(payoutStatuses).optional(), chain: z.enum(chainCodes).optional(), before})
+const names = ['chain', 'currency', 'from', 'to', 'amount_from', 'amount_to', 'address'] as const
 const pair = {chain: z.enum(chainCodes), token: z.string().min(1).max(64)}
 
 export function payouts(app: App, context: Context): void {
   const chains = chainsOf(context)
   const list = async (request: FastifyRequest) => {
-    const query = read(Query, request.query)
-    return {query, page: await request.data.payouts(query)}
+    const found = await listed(request, {names, statuses: payoutStatuses, read: request.data.payouts})
+    return {...found, names, currencies: currenciesOf(request.me.chains, chains)}
   }
   const one = (request: FastifyRequest) => request.data.payout(read(id, request.params).id)
 
   app.get('/payouts', async request => show(request, payoutsPage(await list(request), request.me.chains)))
   app.get('/payouts/part', async request => payoutList(await list(request)).text)
+  app.get('/payouts/download', (request, reply) => {
+    const asked = askedOf(request, names, payoutStatuses)
+    return download(request, reply, {kind: 'payout', name: 'payouts', asked})
+  })
   /** With a page of what it is made of. */
   const whole = async (request: FastifyRequest, query: {before?: string} = {}) => {
     const {id: asked} = read(id, request.params)

@@ -5,6 +5,7 @@ import {eventTypes} from '../../../base/event-types.ts'
 import {webhookUrl} from '../../../base/webhook-url.ts'
 import {deliveryStatuses} from '../../../reading/webhooks.ts'
 import type {App, Context} from '../app.ts'
+import {listed} from '../filters.ts'
 import {beforeDelivery, id, read, show, showForm, submit} from '../form.ts'
 import {fieldsOf, many, type View} from '../view.ts'
 import {deliveriesPage, deliveryList, deliveryPage, deliveryPart, sentAgain} from '../views/deliveries.ts'
@@ -21,7 +22,7 @@ import {
   webhooksPage,
 } from '../views/webhooks.ts'
 
-const Query = z.object({status: z.enum(deliveryStatuses).optional(), before: beforeDelivery})
+const names = ['from', 'to'] as const
 const DeliveryParams = z.object({id: z.string(), delivery: z.string()})
 const idOf = ({params}: FastifyRequest) => read(id, params).id
 const pathOf = (request: FastifyRequest) => `/webhooks/${encodeURIComponent(idOf(request))}`
@@ -134,9 +135,16 @@ function tests(app: App): void {
 
 function deliveries(app: App): void {
   const list = async (request: FastifyRequest) => {
-    const query = read(Query, request.query)
-    const [endpoint, page] = await Promise.all([endpointOf(request), request.data.deliveries(idOf(request), query)])
-    return {endpoint, query, page}
+    const [endpoint, found] = await Promise.all([
+      endpointOf(request),
+      listed(request, {
+        names,
+        statuses: deliveryStatuses,
+        before: beforeDelivery,
+        read: (asked, start) => request.data.deliveries(idOf(request), asked, start),
+      }),
+    ])
+    return {...found, names, endpoint}
   }
   const one = (request: FastifyRequest) => {
     const {id, delivery} = read(DeliveryParams, request.params)
@@ -153,7 +161,7 @@ function deliveries(app: App): void {
       fields: {since: z.iso.datetime({local: true, error: 'must be a time'})},
       // The page itself, and no redirect with the number in its query: anybody can make a link that says what was done.
       act: async ({request: form, since}) => {
-        const count = await request.data.redeliverFailed(form, idOf(request), `${since}Z`)
+        const count = await request.data.redeliverFailed(form, idOf(request), `${since} ${request.me.time_zone}`)
         return deliveriesPage(await list(request), {done: sentAgain(count)})
       },
       again: async (_typed, failed) => deliveriesPage(await list(request), {failed}),

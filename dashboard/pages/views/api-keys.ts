@@ -20,8 +20,9 @@ import {
   status,
   table,
   time,
-  utc,
+  when,
 } from '../../components.ts'
+import {inThisZone} from '../../zone.ts'
 import type {ApiKey} from '../data.ts'
 import {type Fields, many, one, type View} from '../view.ts'
 import {question} from './notices.ts'
@@ -60,7 +61,7 @@ export const apiKeysPage = (keys: ApiKey[]): View => ({
   body: card({
     body: table({
       caption: 'API keys, those that work first',
-      columns: ['Label', {name: 'State', kind: 'state'}, 'Scopes', 'Last used', 'Made (UTC)', 'Change'],
+      columns: ['Label', {name: 'State', kind: 'state'}, 'Scopes', 'Last used', inThisZone('Made'), 'Change'],
       rows: keys.map(key => ({
         id: key.id,
         isOld: key.revoked_at !== null,
@@ -135,7 +136,7 @@ export const revokeKeyPage = (key: ApiKey, error?: string): View =>
     text: html`<p>This key stops working at once, for ever: whatever still uses it is refused. Make sure that it is the one you mean.</p>${facts(
       [
         ['Id', html`<code>${key.id}</code>`],
-        ['Made', utc(key.created_at)],
+        ['Made', when(key.created_at)],
         ['Last used', lastUsed(key)],
       ],
     )}`,

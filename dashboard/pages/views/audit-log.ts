@@ -2,18 +2,24 @@
 
 import {html, type Part} from '../../../base/html.ts'
 import {card, email, short, status, table, time} from '../../components.ts'
-import type {AuditEntry, Page} from '../data.ts'
-import type {Fields, View} from '../view.ts'
-import {pager} from './lists.ts'
+import {inThisZone} from '../../zone.ts'
+import type {AuditEntry} from '../data.ts'
+import type {FilterName, Listed} from '../filters.ts'
+import type {View} from '../view.ts'
+import {moreFilters, pager} from './lists.ts'
 
-export const auditLogPage = (query: Fields, page: Page<AuditEntry>): View => ({
+interface List extends Listed<AuditEntry> {
+  names: readonly FilterName[]
+}
+
+export const auditLogPage = ({query, page, ...list}: List): View => ({
   title: 'Audit log',
   section: '/audit-log',
   lead: 'What people did in this dashboard, and attempts to sign in. Nobody can change it from here.',
-  body: card({
+  body: html`${moreFilters({...list, query, path: '/audit-log'})}${card({
     body: html`${table({
       caption: 'Audit log, the newest first',
-      columns: ['What', {name: 'Outcome', kind: 'state'}, 'To what', 'Who', 'When (UTC)'],
+      columns: ['What', {name: 'Outcome', kind: 'state'}, 'To what', 'Who', inThisZone('When')],
       rows: page.items.map(entry => ({
         cells: [
           wordsOf(entry.action),
@@ -23,9 +29,9 @@ export const auditLogPage = (query: Fields, page: Page<AuditEntry>): View => ({
           time(entry.at),
         ],
       })),
-      empty: html`<p>Nothing was done yet.</p>`,
+      empty: html`<p>${query.from || query.to ? 'Nothing was done then.' : 'Nothing was done yet.'}</p>`,
     })}${pager('/audit-log', query, page.next)}`,
-  }),
+  })}`,
 })
 
 const outcomes: Record<string, string> = {used_code: 'code used before'}

@@ -19,11 +19,13 @@ import {
   table,
   time,
   timeLine,
-  utc,
+  when,
 } from '../../components.ts'
-import type {Delivery, DeliveryDetail, Endpoint, Event, Page} from '../data.ts'
-import type {Fields, View} from '../view.ts'
-import {filters, liveWhereNewest, pager} from './lists.ts'
+import {inThisZone, local} from '../../zone.ts'
+import type {Delivery, DeliveryDetail, Endpoint, Event} from '../data.ts'
+import type {FilterName, Listed} from '../filters.ts'
+import type {View} from '../view.ts'
+import {filters, liveWhereNewest, moreFilters, pager} from './lists.ts'
 
 const tones: Record<Delivery['status'], Tone> = {pending: 'wait', delivered: 'good', failed: 'bad'}
 const deliveryState = (state: Delivery['status']) => status(state, tones[state])
@@ -72,18 +74,24 @@ const lookAgain = (deliveries: readonly Delivery[]) =>
     ({status, next_attempt_at: at}) => status === 'pending' && (at === null || Date.parse(at) < Date.now() + 10_000),
   ) && html`<span data-soon></span>`
 
-interface List {
+interface List extends Listed<Delivery> {
   endpoint: Endpoint
-  query: Fields
-  page: Page<Delivery>
+  names: readonly FilterName[]
 }
 
 const listPath = ({id}: Endpoint) => `/webhooks/${id}/deliveries`
 
-export const deliveryList = ({endpoint, query, page}: List): Html =>
+export const deliveryList = ({endpoint, query, page}: Pick<List, 'endpoint' | 'query' | 'page'>): Html =>
   html`${lookAgain(page.items)}${table({
     caption: 'Deliveries, the newest first',
-    columns: ['Event', {name: 'Status', kind: 'state'}, 'Response', 'Attempts', 'Since (UTC)', 'Next attempt (UTC)'],
+    columns: [
+      'Event',
+      {name: 'Status', kind: 'state'},
+      'Response',
+      'Attempts',
+      inThisZone('Since'),
+      inThisZone('Next attempt'),
+    ],
     rows: page.items.map(delivery => ({
       id: delivery.id,
       cells: [
@@ -95,10 +103,9 @@ export const deliveryList = ({endpoint, query, page}: List): Html =>
         delivery.next_attempt_at && time(delivery.next_attempt_at),
       ],
     })),
-    empty:
-      query.status || query.before
-        ? html`<p>No delivery matches.</p>`
-        : html`<p><strong>Nothing was sent yet.</strong></p><p>Send a test on the ${link(`/webhooks/${endpoint.id}`, 'page of the endpoint')}.</p>`,
+    empty: Object.values(query).some(Boolean)
+      ? html`<p>No delivery matches.</p>`
+      : html`<p><strong>Nothing was sent yet.</strong></p><p>Send a test on the ${link(`/webhooks/${endpoint.id}`, 'page of the endpoint')}.</p>`,
   })}${pager(listPath(endpoint), query, page.next)}`
 
 export const deliveriesPage = (list: List, {done, failed}: {done?: string; failed?: string} = {}): View => ({
@@ -106,7 +113,7 @@ export const deliveriesPage = (list: List, {done, failed}: {done?: string; faile
   section: '/webhooks',
   parent: [`/webhooks/${list.endpoint.id}`, list.endpoint.url],
   isLive: list.query.before === undefined,
-  body: html`${notice(done)}${alert(failed)}${filters(listPath(list.endpoint), list.query, [{name: 'status', label: 'Status', values: deliveryStatuses}])}${card(
+  body: html`${notice(done)}${alert(failed)}${filters(listPath(list.endpoint), list.query, [{name: 'status', label: 'Status', values: deliveryStatuses}])}${moreFilters({...list, path: listPath(list.endpoint)})}${card(
     {
       body: liveWhereNewest('deliveries', listPath(list.endpoint), list.query, deliveryList(list)),
     },
@@ -123,7 +130,7 @@ const redeliverAll = (endpoint: Endpoint) =>
   card({
     title: 'Send again what failed',
     body: html`<p>Every delivery that failed, of events since a time. This is how you get what happened while the endpoint was disabled. Pending deliveries are tried again by themselves.</p>
-<form class="row" method="post" action="/webhooks/${endpoint.id}/redeliver-failed">${formId()}<label class="field"><span>Since (UTC)</span><input type="datetime-local" name="since" step="1" required value="${new Date(Date.now() - 86_400_000).toISOString().slice(0, 19)}"></label><button class="quiet">Send again</button></form>`,
+<form class="row" method="post" action="/webhooks/${endpoint.id}/redeliver-failed">${formId()}<label class="field"><span>${inThisZone('Since')}</span><input type="datetime-local" name="since" step="1" required value="${local(new Date(Date.now() - 86_400_000).toISOString()).replace(' ', 'T')}"></label><button class="quiet">Send again</button></form>`,
   })
 
 export const deliveryPage = (delivery: DeliveryDetail, error?: string): View => ({
@@ -141,7 +148,7 @@ export const deliveryPart = (delivery: DeliveryDetail): Html =>
     action: html`<span role="status">${deliveryState(delivery.status)}</span>`,
     body: timeLine([
       ...(delivery.next_attempt_at
-        ? [{at: null, title: 'Next attempt', text: utc(delivery.next_attempt_at), tone: 'wait'} as const]
+        ? [{at: null, title: 'Next attempt', text: when(delivery.next_attempt_at), tone: 'wait'} as const]
         : []),
       ...delivery.attempts.toReversed().map(({attempted_at, duration_ms, response_status, error}) => ({
         at: attempted_at,
@@ -159,8 +166,8 @@ export const deliveryPart = (delivery: DeliveryDetail): Html =>
       ['Endpoint', link(`/webhooks/${delivery.endpoint_id}`, delivery.endpoint_url)],
       ['Event id', copyable(delivery.event_id, 'event id')],
       ['Delivery id', copyable(delivery.id, 'delivery id')],
-      ['Since', utc(delivery.created_at)],
-      ['Ended', delivery.finished_at ? utc(delivery.finished_at) : 'not yet'],
+      ['Since', when(delivery.created_at)],
+      ['Ended', delivery.finished_at ? when(delivery.finished_at) : 'not yet'],
     ]),
   })}</div>`
 

@@ -16,11 +16,13 @@ import {
   time,
   timeLine,
 } from '../../components.ts'
+import {inThisZone} from '../../zone.ts'
 import type {Chains, ShownChain} from '../chains.ts'
-import type {DepositDetail, Page} from '../data.ts'
+import type {DepositDetail} from '../data.ts'
+import type {FilterName, Listed} from '../filters.ts'
 import {counted, type Fields, referenceOf, type View} from '../view.ts'
 import {deliverySteps} from './deliveries.ts'
-import {filters, liveWhereNewest, pager} from './lists.ts'
+import {currenciesOf, downloads, filters, liveWhereNewest, moreFilters, pager} from './lists.ts'
 import {newPayoutPath, payoutStatus} from './payouts.ts'
 import {aboutPaymentRequests} from './search.ts'
 import {transaction} from './transaction.ts'
@@ -47,7 +49,7 @@ export const depositTable = (deposits: Deposit[], chains: Chains, empty: Part, i
     columns: [
       ...['Amount', {name: 'Status', kind: 'state'} as const, 'Chain'],
       ...(isOfOneUser ? [] : ['User']),
-      ...['Transaction', 'Seen (UTC)'],
+      ...['Transaction', inThisZone('Seen')],
     ],
     rows: deposits.map(deposit => ({
       id: deposit.id,
@@ -63,9 +65,8 @@ export const depositTable = (deposits: Deposit[], chains: Chains, empty: Part, i
     empty,
   })
 
-interface List {
-  query: Fields
-  page: Page<Deposit>
+interface List extends Listed<Deposit> {
+  names: readonly FilterName[]
   chains: Chains
   hasPaymentRequests: boolean
 }
@@ -88,15 +89,11 @@ export const depositsPage = (list: List, codes: readonly string[]): View => ({
   title: 'Deposits',
   section: '/deposits',
   isLive: list.query.before === undefined,
-  body: html`${list.query.user && html`<p>Of one user. ${link('/deposits', 'Show all')}</p>`}${filters(
-    '/deposits',
-    list.query,
-    [
-      {name: 'status', label: 'Status', values: depositStatuses},
-      {name: 'chain', label: 'Chain', values: codes},
-    ],
-  )}${card({
-    body: liveWhereNewest('deposits', '/deposits', list.query, depositList(list, codes)),
+  body: html`${filters('/deposits', list.query, [
+    {name: 'status', label: 'Status', values: depositStatuses},
+    {name: 'chain', label: 'Chain', values: codes},
+  ])}${moreFilters({...list, path: '/deposits', currencies: currenciesOf(codes, list.chains)})}${card({
+    body: html`${liveWhereNewest('deposits', '/deposits', list.query, depositList(list, codes))}${downloads('/deposits', list.query)}`,
   })}${list.hasPaymentRequests && aboutPaymentRequests}`,
 })
 

@@ -1,7 +1,10 @@
-// What lists share: filters, which are links and so need no JavaScript, and pages.
+// What lists share: filters, which are links and forms and so need no JavaScript, pages, and files of what is shown.
 import {type Html, html} from '../../../base/html.ts'
-import {live} from '../../components.ts'
-import {type Fields, urlOf} from '../view.ts'
+import {alert, live} from '../../components.ts'
+import {zone} from '../../zone.ts'
+import type {Chains} from '../chains.ts'
+import type {FilterName} from '../filters.ts'
+import {type Fields, one, urlOf} from '../view.ts'
 
 interface Filter {
   /** The parameter of the query. */
@@ -21,6 +24,61 @@ export const filters = (path: string, query: Fields, all: readonly Filter[]): Ht
           html`<a href="${urlOf(path, {...query, before: undefined, [name]: value})}"${query[name] === value && html` aria-current="true"`}>${value ?? 'all'}</a>`,
       )}</nav>`,
   )}</div>`
+
+/** Where a token is a choice: it is named with its chain. */
+export const currenciesOf = (codes: readonly string[], chains: Chains): (readonly [value: string, label: string])[] =>
+  codes.flatMap(code => chains(code).tokens.map(token => [`${code}:${token}`, `${token} on ${code}`] as const))
+
+interface MoreFilters {
+  path: string
+  query: Fields
+  names: readonly FilterName[]
+  /** What cannot be used of the query. */
+  problems: readonly string[]
+  currencies?: ReturnType<typeof currenciesOf>
+}
+
+/** Filters that are typed; open where one is set. */
+export function moreFilters({path, query, names, problems, currencies = []}: MoreFilters): Html {
+  const typed = names.filter(name => name !== 'chain')
+  const kept = Object.entries(query).filter(([name]) => name === 'status' || (name === 'chain' && !query.currency))
+  const isOpen = typed.some(name => query[name] !== undefined)
+  return html`${problems.map(alert)}<details class="more"${isOpen && html` open`}><summary>More filters</summary><form class="row" method="get" action="${path}">${kept.map(
+    ([name, value]) => value !== undefined && html`<input type="hidden" name="${name}" value="${one(value)}">`,
+  )}${typed.map(name => filterField(name, one(query[name]) ?? '', currencies))}<button class="quiet">Filter</button>${
+    isOpen && html`<a class="button quiet" href="${path}">Show all</a>`
+  }</form></details>`
+}
+
+const labels: Record<Exclude<FilterName, 'chain'>, string> = {
+  from: 'From day',
+  to: 'To day',
+  currency: 'Currency',
+  amount_from: 'Amount from',
+  amount_to: 'Amount to',
+  sender: 'Sender',
+  address: 'Paid to',
+  user: 'User (id or reference)',
+}
+
+function filterField(
+  name: Exclude<FilterName, 'chain'>,
+  value: string,
+  currencies: MoreFilters['currencies'] = [],
+): Html {
+  if (name === 'currency')
+    return html`<label class="field"><span>${labels.currency}</span><select name="currency"><option value="">any</option>${currencies.map(
+      ([each, label]) => html`<option value="${each}"${each === value && html` selected`}>${label}</option>`,
+    )}</select></label>`
+  const isDay = name === 'from' || name === 'to'
+  return html`<label class="field"><span>${labels[name]}${isDay && ` (${zone()})`}</span><input name="${name}" type="${isDay ? 'date' : 'text'}" value="${value}" maxlength="255" autocomplete="off"></label>`
+}
+
+/** Files of all that the filters show, not of this page alone. */
+export const downloads = (path: string, {before: _, ...query}: Fields): Html => {
+  const to = (format: string) => urlOf(`${path}/download`, {...query, format})
+  return html`<p class="downloads small">Download: <a href="${to('csv')}" download>CSV</a> <a href="${to('spreadsheet')}" download>for a spreadsheet</a> <a href="${to('parquet')}" download>Parquet</a></p>`
+}
 
 /** A list whose first page is loaded again when there is news: it begins with the newest. */
 export const liveWhereNewest = (id: string, path: string, query: Fields, list: Html): Html =>

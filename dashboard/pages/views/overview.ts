@@ -1,9 +1,9 @@
 // The first page: what there is, what moves, and what to do next.
 
 import {type Html, html} from '../../../base/html.ts'
-import {apiDocs, button, card, command, link, live, table} from '../../components.ts'
+import {apiDocs, button, card, command, facts, link, live, table} from '../../components.ts'
 import type {Chains} from '../chains.ts'
-import type {Balance, Endpoint, Me, Overview} from '../data.ts'
+import type {Balance, Charts, Endpoint, Me, Overview} from '../data.ts'
 import {counted, type View} from '../view.ts'
 import {depositTable} from './deposits.ts'
 import {bigAmount, isHeldBack, newPayoutPath, payoutTable} from './payouts.ts'
@@ -13,6 +13,8 @@ import {disabledAlert, emptyWebhooks, health, lastDay} from './webhooks.ts'
 
 interface Shown {
   overview: Overview
+  /** What became final today and on the seven days before. */
+  week: Charts
   chains: Chains
   me: Me
   apiUrl: string
@@ -35,7 +37,7 @@ ${shown.me.suspended && html`<p class="alert">The operator has suspended this ac
       ? html`<div class="tiles">${balances.map(balance => tile(balance, shown.chains))}</div>`
       : html`<div class="card empty"><p>Nothing to pay out yet. A balance is made of deposits that are final.</p></div>`
   }</section>
-${card({
+${receivedToday(shown.week)}${card({
   title: 'Deposits',
   action: deposits.length > 0 && link('/deposits', 'All deposits'),
   body: depositTable(
@@ -52,6 +54,25 @@ ${card({
     action: endpoints.length > 0 && link('/webhooks', 'All endpoints'),
     body: endpointHealth(endpoints),
   })}</div>`
+}
+
+/** Today so far against the whole same day last week; nothing if both are empty. */
+function receivedToday({days, series}: Charts): Html | false {
+  const moved = series.filter(({amounts}) => amounts[0] !== '0' || amounts.at(-1) !== '0')
+  if (!moved.length) return false
+  return card({
+    title: 'Final today',
+    action: link('/charts', 'Charts'),
+    body: facts(
+      moved.map(({about, amounts}) => {
+        const [chain, token] = about.split(':')
+        return [
+          `${token} on ${chain}`,
+          html`<strong class="digits">${amounts.at(-1)}</strong> <span class="soft small">so far; <span class="digits">${amounts[0]}</span> on ${days[0]}, the same day last week</span>`,
+        ] as const
+      }),
+    ),
+  })
 }
 
 /** Somebody has paid, and got nothing: only the merchant can make that good. */

@@ -25,13 +25,15 @@ import {
   table,
   time,
   timeLine,
-  utc,
+  when,
 } from '../../components.ts'
+import {inThisZone} from '../../zone.ts'
 import type {ShownChain} from '../chains.ts'
-import type {Currency, Page, PaymentRequestDetail} from '../data.ts'
+import type {Currency, PaymentRequestDetail} from '../data.ts'
+import type {FilterName, Listed} from '../filters.ts'
 import {counted, type Fields, one, sentence, type View} from '../view.ts'
 import {deliverySteps} from './deliveries.ts'
-import {filters, liveWhereNewest, pager} from './lists.ts'
+import {type currenciesOf, downloads, filters, liveWhereNewest, moreFilters, pager} from './lists.ts'
 import {transaction} from './transaction.ts'
 
 export const paymentRequestStatuses = paymentStatus.options
@@ -52,16 +54,23 @@ export const paymentRequestPath = (reference: string): string => `/payment-reque
 const stateOf = ({status: state, late}: Pick<PaymentRequestItem, 'status' | 'late'>) =>
   html`${status(state, tones[state])}${late && html` <span class="soft small">late</span>`}`
 
-interface List {
-  query: Fields
-  page: Page<PaymentRequestItem>
+interface List extends Listed<PaymentRequestItem> {
+  names: readonly FilterName[]
+  currencies: ReturnType<typeof currenciesOf>
 }
 
 /** The part of the list that is live. */
-export const paymentRequestList = ({query, page}: List): Html =>
+export const paymentRequestList = ({query, page}: Pick<List, 'query' | 'page'>): Html =>
   html`${table({
     caption: 'Payment requests, the newest first',
-    columns: ['Reference', {name: 'Status', kind: 'state'}, 'Asked for', 'Received', 'Made (UTC)', 'Expires (UTC)'],
+    columns: [
+      'Reference',
+      {name: 'Status', kind: 'state'},
+      'Asked for',
+      'Received',
+      inThisZone('Made'),
+      inThisZone('Expires'),
+    ],
     rows: page.items.map(request => ({
       id: request.external_id,
       cells: [
@@ -102,8 +111,8 @@ export const paymentRequestsPage = (list: List, {bps, isSaved}: Tolerance, codes
       {name: 'status', label: 'Status', values: paymentRequestStatuses},
       {name: 'chain', label: 'Chain', values: codes},
     ],
-  )}${card({
-    body: liveWhereNewest('payment-requests', '/payment-requests', list.query, paymentRequestList(list)),
+  )}${moreFilters({...list, path: '/payment-requests'})}${card({
+    body: html`${liveWhereNewest('payment-requests', '/payment-requests', list.query, paymentRequestList(list))}${downloads('/payment-requests', list.query)}`,
   })}${card({
     title: 'Tolerance',
     body: html`<p>Of a new payment request, <strong>${percent(bps)}</strong> of the amount may be missing: exchanges take their fee out of what they send. Your program can say otherwise for each one, by <code>tolerance</code>; those that exist keep theirs.</p>`,
@@ -151,7 +160,7 @@ const details = ({found}: One): Html =>
       found.amount_pending !== '0' && ['Seen, not final', `${found.amount_pending} ${found.token}`],
       found.shortfall !== '0' && ['Missing', `${found.shortfall} ${found.token}`],
       ['May be missing', `${found.tolerance} ${found.token}`],
-      ['Expires', utc(found.expires_at)],
+      ['Expires', when(found.expires_at)],
       found.return_url !== null && ['Its page leads back to', html`<span class="clip">${found.return_url}</span>`],
       ...Object.entries(found.metadata).map(([name, text]) => [name, text] as const),
     ]),

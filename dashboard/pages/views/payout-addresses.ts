@@ -16,8 +16,9 @@ import {
   status,
   table,
   time,
-  utc,
+  when,
 } from '../../components.ts'
+import {inThisZone} from '../../zone.ts'
 import type {Chains, ShownChain} from '../chains.ts'
 import type {Me} from '../data.ts'
 import {counted, type Fields, many, one, type View} from '../view.ts'
@@ -35,7 +36,7 @@ export function whitelistText(row: PayoutAddressState, me: Me, payoutTimeoutMs: 
   const {chain, address, whitelisted, whitelisted_at} = row
   if (whitelisted) return undefined
   if (whitelisted_at !== null)
-    return html`<p class="notice wait">Payouts on ${chain} wait until ${utc(whitelisted_at)}: from then on the whitelist has this address.</p>`
+    return html`<p class="notice wait">Payouts on ${chain} wait until ${when(whitelisted_at)}: from then on the whitelist has this address.</p>`
   return html`<div class="notice wait"><p>Payouts on ${chain} wait until the operator puts this address on the whitelist, and fail after ${duration(payoutTimeoutMs)}. Send the operator this command:</p>${command(
     `sluice whitelist add --merchant ${me.merchant_prefix} --chain ${chain} --address ${address}`,
     'command for the operator',
@@ -74,7 +75,7 @@ export const payoutAddressesPage = (list: List): View => ({
     {
       body: table({
         caption: 'Payout addresses, by chain',
-        columns: ['Network', {name: 'Whitelist', kind: 'state'}, 'Address', 'Changed (UTC)', 'Change'],
+        columns: ['Network', {name: 'Whitelist', kind: 'state'}, 'Address', inThisZone('Changed'), 'Change'],
         rows: rowsOf(list).map(([chain, row]) => ({
           id: chain,
           cells: [

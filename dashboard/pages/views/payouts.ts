@@ -17,13 +17,15 @@ import {
   table,
   time,
   timeLine,
-  utc,
+  when,
 } from '../../components.ts'
+import {inThisZone, local, zone} from '../../zone.ts'
 import type {ShownChain} from '../chains.ts'
-import type {Balance, Me, Page, Payout, PayoutDetail} from '../data.ts'
+import type {Balance, Me, Payout, PayoutDetail} from '../data.ts'
+import type {FilterName, Listed} from '../filters.ts'
 import {counted, type Fields, sentence, urlOf, type View} from '../view.ts'
 import {deliverySteps} from './deliveries.ts'
-import {filters, liveWhereNewest, pager} from './lists.ts'
+import {type currenciesOf, downloads, filters, liveWhereNewest, moreFilters, pager} from './lists.ts'
 import {whitelistState, whitelistText} from './payout-addresses.ts'
 import {transaction} from './transaction.ts'
 
@@ -55,13 +57,13 @@ const reason = (payout: Payout): string | null =>
 function whatFor({waiting, whitelisted_at: at}: Payout): string {
   if (at === null) return sentence(waiting!.message)
   if (Date.parse(at) <= Date.now()) return 'The payout address is on the whitelist now: it is tried again shortly.'
-  return `The payout address is on the whitelist from ${at.slice(0, 10)} ${at.slice(11, 19)} UTC on.`
+  return `The payout address is on the whitelist from ${local(at)} ${zone()} on.`
 }
 
 export const payoutTable = (payouts: Payout[], empty: Part): Html =>
   table({
     caption: 'Payouts, the newest first',
-    columns: ['Net', {name: 'Status', kind: 'state'}, 'Chain', 'Gross and fee', 'Why', 'Requested (UTC)'],
+    columns: ['Net', {name: 'Status', kind: 'state'}, 'Chain', 'Gross and fee', 'Why', inThisZone('Requested')],
     rows: payouts.map(payout => ({
       id: payout.id,
       cells: [
@@ -76,15 +78,15 @@ export const payoutTable = (payouts: Payout[], empty: Part): Html =>
     empty,
   })
 
-interface List {
-  query: Fields
-  page: Page<Payout>
+interface List extends Listed<Payout> {
+  names: readonly FilterName[]
+  currencies: ReturnType<typeof currenciesOf>
 }
 
-export const payoutList = ({query, page}: List): Html =>
+export const payoutList = ({query, page}: Pick<List, 'query' | 'page'>): Html =>
   html`${payoutTable(
     page.items,
-    query.status || query.chain || query.before
+    Object.values(query).some(Boolean)
       ? html`<p>No payout matches these filters.</p>`
       : html`<p><strong>No payouts yet.</strong></p><p>Once deposits are final, pay a balance out from the ${link('/', 'overview')}.</p>`,
   )}${pager('/payouts', query, page.next)}`
@@ -96,8 +98,8 @@ export const payoutsPage = (list: List, codes: readonly string[]): View => ({
   body: html`${filters('/payouts', list.query, [
     {name: 'status', label: 'Status', values: payoutStatuses},
     {name: 'chain', label: 'Chain', values: codes},
-  ])}${card({
-    body: liveWhereNewest('payouts', '/payouts', list.query, payoutList(list)),
+  ])}${moreFilters({...list, path: '/payouts'})}${card({
+    body: html`${liveWhereNewest('payouts', '/payouts', list.query, payoutList(list))}${downloads('/payouts', list.query)}`,
   })}`,
 })
 
@@ -146,7 +148,7 @@ const transactionOf = ({txid, status: state}: Payout, chain: ShownChain): Part =
 function why(payout: Payout): Html | null {
   const {waiting, whitelisted_at, error} = payout
   if (waiting)
-    return html`<p role="status" class="notice wait"><strong>It waits</strong> since ${utc(waiting.since)}. ${whatFor(payout)} ${waiting.code === 'address_not_whitelisted' && link('/payout-addresses', whitelisted_at ? 'Payout addresses' : 'See what the operator has to do')}</p>`
+    return html`<p role="status" class="notice wait"><strong>It waits</strong> since ${when(waiting.since)}. ${whatFor(payout)} ${waiting.code === 'address_not_whitelisted' && link('/payout-addresses', whitelisted_at ? 'Payout addresses' : 'See what the operator has to do')}</p>`
   if (isCancelled(payout))
     return html`<p role="status" class="notice"><strong>It was ${error!.message}, and nothing was paid.</strong> Its deposits are in the balance again.</p>`
   return (

@@ -3,7 +3,8 @@
 import {type Html, html} from '../../../base/html.ts'
 import type {Deposit} from '../../../reading/deposits.ts'
 import type {User} from '../../../reading/users.ts'
-import {apiDocs, card, command, copyable, facts, link, live, short, table, time, utc} from '../../components.ts'
+import {apiDocs, card, command, copyable, facts, link, live, short, table, time, when} from '../../components.ts'
+import {inThisZone} from '../../zone.ts'
 import type {Chains, ShownChain} from '../chains.ts'
 import type {Page} from '../data.ts'
 import {type Fields, one, referenceOf, type View} from '../view.ts'
@@ -31,7 +32,7 @@ export const usersPage = ({query, page, apiUrl}: List): View => ({
 ${card({
   body: html`${table({
     caption: 'Users, the newest first',
-    columns: ['Reference', 'Addresses', 'Id', 'Made (UTC)'],
+    columns: ['Reference', 'Addresses', 'Id', inThisZone('Made')],
     rows: page.items.map(user => ({
       id: user.id,
       cells: [
@@ -74,7 +75,7 @@ export const userPage = (user: User, deposits: Page<Deposit>, chains: Chains): V
     body: facts([
       ['Reference', user.external_ref],
       ['Id', copyable(user.id, 'id')],
-      ['Made', utc(user.created_at)],
+      ['Made', when(user.created_at)],
     ]),
   })}</div>${card({
     title: 'Deposits',

@@ -3,12 +3,14 @@
 import fc from 'fast-check'
 import {describe, expect, test} from 'vitest'
 import type {PayoutPart} from '../../../reading/payouts.ts'
+import type {Statement, StatementLine} from '../../../reading/statements.ts'
 import {page} from '../../layout.ts'
 import type {ShownChain} from '../chains.ts'
 import type {AuditEntry, Endpoint, Me, Overview, PaymentRequestDetail, PayoutDetail} from '../data.ts'
 import type {View} from '../view.ts'
 import {apiKeysPage, createdApiKeyPage, newApiKeyPage, revokeKeyPage} from './api-keys.ts'
 import {auditLogPage} from './audit-log.ts'
+import {chartsPage} from './charts.ts'
 import {deliveryPage, sentAgain} from './deliveries.ts'
 import {depositPage, depositsPage} from './deposits.ts'
 import {overviewPage} from './overview.ts'
@@ -17,6 +19,7 @@ import {payoutAddressesPage, payoutAddressPage} from './payout-addresses.ts'
 import {payoutParts, payoutPartsPage} from './payout-parts.ts'
 import {payoutPage} from './payouts.ts'
 import {searchPage} from './search.ts'
+import {statementsPage} from './statements.ts'
 import {userPage} from './users.ts'
 import {editEndpointPage, endpointPage} from './webhooks.ts'
 
@@ -48,6 +51,7 @@ function thingsOf(text: string) {
     merchant_name: text,
     merchant_prefix: text,
     fee_bps: 50,
+    time_zone: 'UTC',
     suspended: true,
     chains: ['ETH', 'SOL'],
     networks: ['eip155:11155111'],
@@ -181,18 +185,59 @@ function thingsOf(text: string) {
     ],
     ...{chain: 'ETH', token: text, page_token: text, due: '1', events},
   }
-  return {chain, chains, me, delivery, deposit, payout, parts, endpoint, key, address, audit, overview, request}
+  const amounts = [text, text]
+  const week = {
+    days: [text, text],
+    series: [
+      ...['balance', 'deposit', 'payout', 'seen_to_final'].map(series => {
+        return {
+          series,
+          about: series === 'seen_to_final' ? text : `${text}:${text}`,
+          counts: [1, 2],
+          amounts,
+          amounts_at_end: amounts,
+        }
+      }),
+      {series: 'requests', about: 'paid', counts: [1, 2], amounts, amounts_at_end: amounts},
+      {series: 'delivered', about: text, counts: [1, 2], amounts, amounts_at_end: amounts},
+    ],
+  }
+  const statement: Statement = {
+    ...{chain: 'ETH', token: text, opening_balance: text, deposits: text, deposits_lost: text, payouts: text},
+    ...{fees: text, adjustments: text, closing_balance: text, held_back: text},
+  }
+  const line: StatementLine = {
+    ...{created_at: at, chain: 'ETH', token: text, type: 'deposit', amount: text, deposit_id: text, user_id: text},
+    ...{external_ref: text, external_id: text, payout_id: null, txid: text},
+  }
+  const money = {week, statement, line}
+  return {chain, chains, me, delivery, deposit, payout, parts, endpoint, key, address, audit, overview, request, money}
 }
+
+/** What a list was asked for: this text in each filter, or nothing. */
+const listOf = (text?: string) => ({
+  query: text === undefined ? {} : {sender: text, from: text, currency: text, before: text},
+  names: ['currency', 'from', 'sender'] as const,
+  problems: text === undefined ? [] : [text],
+  currencies: text === undefined ? [] : [[text, text] as const],
+})
 
 /** Every page that shows text of others. */
 function viewsOf(text: string): View[] {
-  const {chain, chains, me, delivery, deposit, payout, parts, endpoint, key, address, audit, overview, request} =
+  const {chain, chains, me, delivery, deposit, payout, parts, endpoint, key, address, audit, overview, request, money} =
     thingsOf(text)
+  const {week, statement, line} = money
   return [
-    overviewPage({overview, chains, me, apiUrl: text}),
+    overviewPage({overview, week, chains, me, apiUrl: text}),
+    chartsPage({charts: week, days: 30, endpoints: [endpoint], chains}),
+    statementsPage({
+      ...{days: {from: text, to: text}, months: [[text, {from: text, to: text}]], query: {}, problem: text},
+      statements: [statement],
+      lines: {items: [line], next: text},
+    }),
     depositPage(deposit, chain),
-    depositsPage({query: {}, page: {items: [deposit], next: null}, chains, hasPaymentRequests: true}, [text]),
-    paymentRequestsPage({query: {}, page: {items: [request], next: text}}, {bps: 50, isSaved: true}, [text]),
+    depositsPage({...listOf(text), page: {items: [deposit], next: null}, chains, hasPaymentRequests: true}, [text]),
+    paymentRequestsPage({...listOf(text), page: {items: [request], next: text}}, {bps: 50, isSaved: true}, [text]),
     paymentRequestPage({found: request, chain, pageUrl: text, code: null}),
     newPaymentRequestPage({
       ...{currencies: [{name: text, display_name: text}], bps: 50, hours: text, prefix: text, error: text},
@@ -213,13 +258,7 @@ function viewsOf(text: string): View[] {
     endpointPage(endpoint, text),
     editEndpointPage(endpoint, {url: text}, text),
     deliveryPage({...delivery, body: text}, text),
-    auditLogPage(
-      {before: text},
-      {
-        items: [audit, {...audit, action: 'reset.create'}],
-        next: text,
-      },
-    ),
+    auditLogPage({...listOf(text), page: {items: [audit, {...audit, action: 'reset.create'}], next: text}}),
     searchPage({
       text,
       found: [
@@ -345,7 +384,7 @@ describe('what pages say', () => {
   test('one confirmation is no plural, and a reference of spaces can be clicked on', () => {
     const one = {...deposit, external_ref: '  '}
     const view = depositsPage(
-      {query: {}, page: {items: [one], next: null}, chains: () => ({...chain, needed: 1}), hasPaymentRequests: false},
+      {...listOf(), page: {items: [one], next: null}, chains: () => ({...chain, needed: 1}), hasPaymentRequests: false},
       [],
     )
     expect(readingOf(view)).toContain('1 of 1 confirmation ')
@@ -357,13 +396,13 @@ describe('what pages say', () => {
     const addresses = [{chain: 'ETH' as const, address: 'x'}]
     const user = {id: 'x', external_ref: 'x', metadata: {}, created_at: at, addresses}
     expect(readingOf(userPage(user, {items: [], next: null}, () => both))).toContain('Accepts ETH and USDC.')
-    const empty = {query: {}, page: {items: [], next: null}, chains: () => both, hasPaymentRequests: false}
+    const empty = {...listOf(), page: {items: [], next: null}, chains: () => both, hasPaymentRequests: false}
     expect(readingOf(depositsPage(empty, ['ETH']))).toContain('ETH, USDC')
   })
 
   test('payments of payment requests are mentioned where they are missing, if there are any', () => {
     for (const hasPaymentRequests of [true, false]) {
-      const deposits = depositsPage({query: {}, page: {items: [], next: null}, chains, hasPaymentRequests}, [])
+      const deposits = depositsPage({...listOf(), page: {items: [], next: null}, chains, hasPaymentRequests}, [])
       for (const view of [deposits, searchPage({text: 'x', found: [], hasPaymentRequests})])
         expect(readingOf(view).includes('is not listed among the deposits')).toBe(hasPaymentRequests)
     }
@@ -400,7 +439,9 @@ describe('what pages say', () => {
 
   test('the audit log says that the operator made an invitation or a reset, and for whom; nobody else can look like it', () => {
     const text = (changes: Partial<AuditEntry>) =>
-      readingOf(auditLogPage({}, {items: [{...audit, detail: 'by the operator', ...changes}], next: null}))
+      readingOf(
+        auditLogPage({...listOf(), page: {items: [{...audit, detail: 'by the operator', ...changes}], next: null}}),
+      )
     expect(text({action: 'invitation.create', person: null, target: null, ip: null})).toContain('the operator 2026-')
     expect(text({action: 'reset.create', person: 'ada@acme.test', ip: null})).toMatch(
       /ada @acme.test the operator 2026-/,
@@ -413,6 +454,7 @@ describe('what pages say', () => {
     const shown = (disabled_reason: string | null) =>
       readingOf(
         overviewPage({
+          week: {days: [], series: []},
           overview: {
             ...overview,
             endpoints: [{...endpoint, disabled_at: disabled_reason === null ? null : at, disabled_reason}],
@@ -432,7 +474,7 @@ describe('what pages say', () => {
   test('setting up is not over before a payout address is on the whitelist, and the present step has the main button', () => {
     const done = {...overview, has_keys: true, has_users: true, has_addresses: true}
     const shown = (changes: Partial<Overview>) =>
-      overviewPage({overview: {...done, ...changes}, chains, me, apiUrl: 'x'})
+      overviewPage({overview: {...done, ...changes}, week: {days: [], series: []}, chains, me, apiUrl: 'x'})
     expect(page(shown({}))).toContain('<a class="button " href="/payout-addresses">See the command</a>')
     expect(readingOf(shown({has_whitelisted: true}))).not.toContain('Have it put on the whitelist')
     expect(page(shown({has_keys: false}))).toContain(

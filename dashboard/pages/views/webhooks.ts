@@ -17,7 +17,7 @@ import {
   live,
   status,
   table,
-  utc,
+  when,
 } from '../../components.ts'
 import type {Endpoint} from '../data.ts'
 import {type Fields, many, one, type View} from '../view.ts'
@@ -56,7 +56,7 @@ export function health({disabled_at, failing_since, failed, was_tried}: Endpoint
 export const disabledAlert = ({id, url, disabled_at, disabled_reason}: Endpoint): Html | undefined =>
   disabled_at === null || disabled_reason === 'merchant'
     ? undefined
-    : html`<p class="alert">Nothing is sent to ${link(`/webhooks/${id}`, url)} since ${utc(disabled_at)}. ${reasons[disabled_reason ?? ''] ?? disabled_reason}</p>`
+    : html`<p class="alert">Nothing is sent to ${link(`/webhooks/${id}`, url)} since ${when(disabled_at)}. ${reasons[disabled_reason ?? ''] ?? disabled_reason}</p>`
 
 export const lastDay = ({delivered, failed, pending}: Endpoint) =>
   `${delivered} delivered, ${failed} failed for good, ${pending} still being tried`
@@ -173,20 +173,20 @@ export const endpointPart = (endpoint: Endpoint): Html =>
     body: facts([
       endpoint.disabled_at !== null && [
         'Disabled',
-        html`since ${utc(endpoint.disabled_at)}. ${reasons[endpoint.disabled_reason ?? ''] ?? endpoint.disabled_reason} ${link(`/webhooks/${endpoint.id}/enable`, 'Enable it')}`,
+        html`since ${when(endpoint.disabled_at)}. ${reasons[endpoint.disabled_reason ?? ''] ?? endpoint.disabled_reason} ${link(`/webhooks/${endpoint.id}/enable`, 'Enable it')}`,
       ],
       endpoint.disabled_at === null &&
         endpoint.failing_since !== null && [
           'Failing',
-          html`since ${utc(endpoint.failing_since)}; after five days without a success it is disabled`,
+          html`since ${when(endpoint.failing_since)}; after five days without a success it is disabled`,
         ],
       ['Last 24 hours', html`${lastDay(endpoint)}<br>${link(`/webhooks/${endpoint.id}/deliveries`, 'Deliveries')}`],
       ['Events', endpoint.event_types.map(type => html`${eventType(type)} `)],
       endpoint.previous_secret_expires_at !== null && [
         'Old secret',
-        html`signs, too, until ${utc(endpoint.previous_secret_expires_at)}`,
+        html`signs, too, until ${when(endpoint.previous_secret_expires_at)}`,
       ],
-      ['Added', utc(endpoint.created_at)],
+      ['Added', when(endpoint.created_at)],
       ['Id', copyable(endpoint.id, 'id')],
     ]),
   })

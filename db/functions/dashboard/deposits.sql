@@ -1,20 +1,7 @@
--- What the dashboard shows of deposits and users. It reads, and changes nothing.
+-- What the dashboard shows of one deposit, and of users (the list of deposits is in lists.sql). It reads, and changes nothing.
 --
 -- Deposits are those that the API shows (db/functions/reading/deposits.sql); of one, more is shown.
 -- Errors: SLAUT there is no such session; SL404 there is nothing with this id, or it belongs to another merchant.
-
-create or replace function dashboard.deposits(token text, of_status text, of_chain text, of_user text, before text, size int) returns json
-language plpgsql stable security definer set search_path = pg_catalog as $$
-declare
-  merchant uuid := dashboard.merchant_of(token);
-  asked jsonb := jsonb_build_object('status', case when of_status is not null then array[of_status] end, 'chain', of_chain,
-    'user', case when of_user is not null then dashboard.own_user(merchant, of_user) end);
-begin
-  return (select dashboard.page(array_agg(d.item order by d.place desc), array_agg(d.place::text order by d.place desc), size)
-    from app.read_deposits(merchant, asked, before::numeric, size + 1) d);
-end $$;
-comment on function dashboard.deposits is 'A page of the deposits of users, the newest first; null leaves a filter out. before: where the page begins.';
-grant execute on function dashboard.deposits to sluice_dashboard;
 
 create or replace function dashboard.deposit(token text, public_id text) returns json
 language plpgsql stable security definer set search_path = pg_catalog as $$

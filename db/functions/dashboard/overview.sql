@@ -1,4 +1,4 @@
--- The overview, the search, the audit log, and the news for open pages. It reads, and changes nothing.
+-- The overview, the search, and the news for open pages. It reads, and changes nothing.
 --
 -- Errors: SLAUT there is no such session. dashboard.news leaves out a session that has ended, so that its streams end.
 
@@ -8,7 +8,7 @@ declare merchant uuid := dashboard.merchant_of(token);
 begin
   return json_build_object(
     'balances', (select coalesce(json_agg(dashboard.balance_item(b) order by b.chain, b.token), '[]') from app.merchant_balance b where b.merchant_id = merchant),
-    'deposits', dashboard.deposits(token, null, null, null, null, 8) -> 'items',
+    'deposits', dashboard.deposit_list(token, '{}', null, 8) -> 'items',
     'payouts', dashboard.payouts_of(merchant, '{"status": ["pending", "sweeping", "swept", "paying"]}', null, 8) -> 'items',
     'endpoints', dashboard.endpoints_of(merchant),
     'has_keys', exists (select from app.api_key k where k.merchant_id = merchant and k.revoked_at is null),
@@ -106,19 +106,6 @@ begin
 end $$;
 comment on function dashboard.search is 'What has this transaction id, address (also of a sender, or that a payout went to), reference, amount or id: at most 50, the newest of each kind.';
 grant execute on function dashboard.search to sluice_dashboard;
-
-create or replace function dashboard.audit_log(token text, before text, size int) returns json
-language plpgsql stable security definer set search_path = pg_catalog as $$
-declare merchant uuid := dashboard.merchant_of(token);
-begin
-  return (select dashboard.page(array_agg(json_build_object('at', app.iso(e.at), 'person', u.email, 'action', e.action, 'target', e.target,
-      'detail', e.detail, 'ip', e.ip, 'outcome', e.outcome) order by e.id desc), array_agg(e.id::text order by e.id desc), size)
-    from (select * from dashboard.audit_entry o where o.merchant_id = merchant and o.id < least(before::numeric, 9223372036854775807)::bigint
-      order by o.id desc limit size + 1) e
-    left join auth."user" u on u.id = e.user_id);
-end $$;
-comment on function dashboard.audit_log is 'A page of the merchant''s entries of the audit log, the newest first.';
-grant execute on function dashboard.audit_log to sluice_dashboard;
 
 -- One query a second for all open pages. While a deposit is pending, its confirmations count up: there is news every four seconds.
 create or replace function dashboard.news(tokens text[]) returns table (token text, news text)

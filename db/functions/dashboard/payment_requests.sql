@@ -1,20 +1,8 @@
--- What the dashboard shows and changes of payment requests: those that there are, a new one, the end of one, and how much of a new one may be missing.
+-- What the dashboard shows and changes of payment requests: one that there is (lists.sql has the list), a new one, the end of one, and how much of a new one may be missing.
 --
 -- A request moves no money, so it needs no second factor again. What is asked for, and of whom, is decided by the functions that the API calls, too.
 -- Locks: change_request, then those of app.request_payment, app.cancel_payment_request and app.set_payment_tolerance (merchant).
 -- Errors: those of dashboard.begin_change and of these functions; SL404; SLSTP, SLSUS.
-
-create or replace function dashboard.payment_requests(token text, of_status text, of_chain text, before text, size int) returns json
-language plpgsql stable security definer set search_path = pg_catalog as $$
-declare
-  merchant uuid := dashboard.merchant_of(token);
-  asked jsonb := jsonb_build_object('status', case when of_status is not null then array[of_status] end, 'chain', of_chain);
-begin
-  return (select dashboard.page(array_agg(r.item order by r.place desc), array_agg(r.place::text order by r.place desc), size)
-    from app.read_payment_requests(merchant, asked, least(before::numeric, 9223372036854775807)::bigint, size + 1) r);
-end $$;
-comment on function dashboard.payment_requests is 'A page of the payment requests, the newest first; null leaves a filter out. before: where the page begins.';
-grant execute on function dashboard.payment_requests to sluice_dashboard;
 
 create or replace function dashboard.payment_request(token text, external_id text) returns json
 language plpgsql stable security definer set search_path = pg_catalog as $$

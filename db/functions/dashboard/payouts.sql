@@ -47,14 +47,6 @@ language sql stable set search_path = pg_catalog as $$
 $$;
 comment on function dashboard.payouts_of is 'A page of the payouts of a merchant that are asked for (app.asked_payouts), the newest first.';
 
-create or replace function dashboard.payouts(token text, of_status text, of_chain text, before text, size int) returns json
-language sql stable security definer set search_path = pg_catalog as $$
-  select dashboard.payouts_of(dashboard.merchant_of(payouts.token),
-    jsonb_build_object('status', case when of_status is not null then array[of_status] end, 'chain', of_chain), before, size)
-$$;
-comment on function dashboard.payouts is 'A page of the payouts, the newest first; null leaves a filter out.';
-grant execute on function dashboard.payouts to sluice_dashboard;
-
 create or replace function dashboard.own_payout(merchant uuid, public_id text) returns app.payout
 language plpgsql stable set search_path = pg_catalog as $$
 declare p app.payout;

@@ -79,7 +79,7 @@ create or replace trigger only_added_to before update or delete or truncate on d
 
 create or replace function dashboard.me(token text) returns json
 language sql stable security definer set search_path = pg_catalog as $$
-  select json_build_object('email', u.email, 'name', u.name, 'merchant_name', m.name, 'merchant_prefix', m.prefix, 'fee_bps', m.fee_bps,
+  select json_build_object('email', u.email, 'name', u.name, 'merchant_name', m.name, 'merchant_prefix', m.prefix, 'fee_bps', m.fee_bps, 'time_zone', m.time_zone,
     'suspended', m.suspended_at is not null, 'is_fresh', p.is_fresh,
     'chains', array(select c.chain from app.merchant_chain c where c.merchant_id = m.id and c.enabled order by c.chain),
     'networks', (select coalesce(json_agg(distinct c.network), '[]') from app.merchant_chain o join chain.cursor c on c.chain = o.chain
@@ -88,6 +88,16 @@ language sql stable security definer set search_path = pg_catalog as $$
 $$;
 comment on function dashboard.me is 'The person of a session, and the merchant.';
 grant execute on function dashboard.me to sluice_dashboard;
+
+create or replace function dashboard.set_time_zone(token text, request uuid, zone text) returns void
+language plpgsql security definer set search_path = pg_catalog as $$
+declare who dashboard.audit_entry := dashboard.begin_change(token, request);
+begin
+  perform app.set_time_zone(who.merchant_id, zone);
+  perform dashboard.note(who, 'time_zone.set', null, zone);
+end $$;
+comment on function dashboard.set_time_zone is 'Sets the time zone of the merchant.';
+grant execute on function dashboard.set_time_zone to sluice_dashboard;
 
 create or replace function dashboard.page(items json[], positions text[], size int) returns json
 language sql immutable set search_path = pg_catalog as $$

@@ -72,18 +72,6 @@ language sql stable set search_path = pg_catalog as $$
 $$;
 comment on function dashboard.events_of is 'The events of a deposit or a payout, with their deliveries.';
 
-create or replace function dashboard.deliveries(token text, endpoint text, of_status text, before text, size int) returns json
-language plpgsql stable security definer set search_path = pg_catalog as $$
-declare
-  own app.webhook_endpoint := dashboard.own_endpoint(token, endpoint);
-  asked jsonb := jsonb_build_object('endpoint', own.id, 'status', case when of_status is not null then array[of_status] end);
-begin
-  return (select dashboard.page(array_agg(dashboard.delivery_item(d) order by d.id desc), array_agg(app.public_id('dlv', d.id) order by d.id desc), size)
-    from app.asked_deliveries(own.merchant_id, asked, dashboard.uuid_of('dlv', before), size + 1) d);
-end $$;
-comment on function dashboard.deliveries is 'A page of the deliveries to an endpoint, the newest first.';
-grant execute on function dashboard.deliveries to sluice_dashboard;
-
 create or replace function dashboard.delivery(token text, endpoint text, public_id text) returns json
 language plpgsql stable security definer set search_path = pg_catalog as $$
 declare

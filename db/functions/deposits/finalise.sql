@@ -34,13 +34,18 @@ begin
         and (coalesce(d.amount < (select a.sweep_min from app.asset a where a.chain = d.chain and a.token = d.token), false)
           or exists (select from app.blocked_address b where b.chain = d.chain and b.token = d.token and b.address = d.address))
     where d.chain = of_chain and d.status = 'pending' and d.block_height <= final_height
-    returning d.id, d.merchant_id, d.token, d.amount, d.address, d.credited, d.settlement_id, d.version, d.block_height, d.txid, d.output_index, d.held_back
+    returning d.id, d.merchant_id, d.token, d.amount, d.address, d.credited, d.settlement_id, d.version, d.block_height, d.txid, d.output_index, d.held_back,
+      d.finalised_at - d.created_at as took
   ), counted as (
     insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count, held_back, held_back_count)
     select merchant_id, of_chain, token, sum(amount), count(*), coalesce(sum(amount) filter (where held_back), 0), count(*) filter (where held_back)
     from finalised
     where credited and settlement_id is null
     group by merchant_id, token
+  ), timed as (
+    insert into app.total_change (merchant_id, series, about, at, count, amount)
+    select merchant_id, 'seen_to_final', of_chain, now(), count(*), sum(greatest(0, extract(epoch from took) * 1000))::bigint
+    from finalised where credited group by merchant_id
   ), ordered as (
     select *, row_number() over (order by block_height, txid, output_index) as n from finalised
   )

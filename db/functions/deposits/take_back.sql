@@ -17,6 +17,10 @@ declare
 begin
   select * into deposit from app.deposit d where d.id = of_deposit;
   was_held_back := deposit.held_back;
+  if deposit.status = 'final' and deposit.credited then
+    insert into app.taken_back (deposit_id, merchant_id, chain, token, finalisation, amount)
+    values (deposit.id, deposit.merchant_id, deposit.chain, deposit.token, deposit.finalisation, deposit.amount);
+  end if;
   if app.fail_payout(deposit.settlement_id, 'deposit_reorged', 'a deposit that it claimed was lost in a reorganisation') then
     perform app.allocate_all_deposits(deposit.merchant_id, deposit.chain, deposit.token);
   end if;

@@ -1,18 +1,10 @@
 // Rows of a query as a Parquet file. Promises: amounts are DECIMAL and exact, and what no DECIMAL holds is a text in
 // the column beside it; times are TIMESTAMP in UTC with microseconds; a view's files have the same columns, whatever
-// its rows are; all rows are of one moment; memory use does not grow with their number.
-import {Readable, type Writable} from 'node:stream'
-import {pipeline} from 'node:stream/promises'
+// its rows are; memory use does not grow with their number.
 import {ByteWriter, ParquetWriter} from 'hyparquet-writer'
-import type pg from 'pg'
+import type {Column, Row} from './rows.ts'
 
 type SchemaElement = ConstructorParameters<typeof ParquetWriter>[0]['schema'][number]
-
-export interface Column {
-  name: string
-  /** As PostgreSQL names it. */
-  type: string
-}
 
 /** A column of the file, and what it makes of a value's text; undefined is null. */
 interface Field {
@@ -26,7 +18,6 @@ interface Form extends Omit<Field, 'name'> {
   sql(name: string): string
 }
 
-const rowsAtOnce = 20_000
 /** The most digits of a DECIMAL that readers support. */
 const digits = 38
 const fits = new RegExp(`^-?0*\\d{0,${digits}}$`)
@@ -80,19 +71,8 @@ function decimal(name: string): Field[] {
 export const parquetColumns = (columns: Column[]) =>
   columns.map(column => `${formOf(column).sql(column.name)} as ${column.name}`).join(', ')
 
-interface Source {
-  /** Made with parquetColumns. */
-  select: string
-  columns: Column[]
-  /** Opens what is written to. */
-  open(): Writable
-  signal: AbortSignal
-  progress(rows: number): void
-}
-
-/** Copies the rows; resolves to their number. Waits for the reader. */
-export async function copyAsParquet(client: pg.ClientBase, source: Source): Promise<number> {
-  const {select, columns, open, signal, progress} = source
+/** The rows, selected with parquetColumns, as a Parquet file. */
+export async function* parquetOf(columns: Column[], pages: AsyncIterable<Row[]>): AsyncGenerator<Buffer> {
   const fields = columns.flatMap((column, n) => fieldsOf(column).map(field => ({n, ...field})))
   const bytes = new ByteWriter()
   const parquet = new ParquetWriter({
@@ -103,43 +83,16 @@ export async function copyAsParquet(client: pg.ClientBase, source: Source): Prom
     ],
     createdBy: 'sluice',
   })
-  let count = 0
-
-  async function* pieces() {
-    for await (const rows of batches(client, select)) {
-      const columnData = fields.map(({n, name, read}) => ({name, data: rows.map(row => readBy(read, row[n]!))}))
-      await parquet.write({columnData, rowGroupSize: rowsAtOnce})
-      count += rows.length
-      progress(count)
-      yield taken(bytes)
-    }
-    await parquet.finish()
+  for await (const rows of pages) {
+    const columnData = fields.map(({n, name, read}) => ({name, data: rows.map(row => readBy(read, row[n]!))}))
+    await parquet.write({columnData, rowGroupSize: rows.length})
     yield taken(bytes)
   }
-
-  await pipeline(Readable.from(pieces()), open(), {signal})
-  return count
+  await parquet.finish()
+  yield taken(bytes)
 }
 
 const readBy = (read: Field['read'], value: string | null) => (value === null ? undefined : read(value))
-
-type Row = (string | null)[]
-
-async function* batches(client: pg.ClientBase, select: string): AsyncGenerator<Row[]> {
-  await client.query('begin read only')
-  await client.query(`declare exported no scroll cursor for ${select}`)
-  for (;;) {
-    const text = `fetch ${rowsAtOnce} from exported`
-    const {rows} = await client.query<Row>({
-      text,
-      rowMode: 'array',
-      types: {getTypeParser: () => (value: string) => value},
-    })
-    if (!rows.length) break
-    yield rows
-  }
-  await client.query('commit')
-}
 
 /** What was written since the last time. */
 function taken(bytes: ByteWriter): Buffer {

@@ -1,10 +1,6 @@
 // Rows of a query as CSV, for programs or for spreadsheets. Promises: amounts are exact and times in UTC; no text
 // becomes a formula, unless all are to stay as they are; memory use does not grow with the number of rows.
-import {Transform, type Writable} from 'node:stream'
-import {pipeline} from 'node:stream/promises'
-import type pg from 'pg'
-import {to as copyTo} from 'pg-copy-streams'
-import type {Column} from './parquet.ts'
+import type {Column, Row} from './rows.ts'
 
 /** SQL for a column. */
 type Sql = (name: string) => string
@@ -67,32 +63,16 @@ export function csvColumns(columns: Column[], style: CsvStyle): string {
   return columns.map(column => `${cell(column)?.(column.name) ?? column.name} as ${column.name}`).join(', ')
 }
 
-interface Source {
-  /** Made with csvColumns, for the same style. */
-  select: string
-  style: CsvStyle
-  /** Opens what is written to. */
-  open(): Writable
-  signal: AbortSignal
-  progress(rows: number): void
-}
-
-/** Copies the rows; resolves to their number. Waits for the reader. */
-export async function copyAsCsv(client: pg.Client, source: Source): Promise<number> {
-  const {select, style, open, signal, progress} = source
-  const isForSpreadsheet = style === 'spreadsheet'
-  // In quotes, because a spreadsheet may take semicolons and tabs for separators, too.
-  const quoted = isForSpreadsheet ? ', force_quote *' : ''
-  const rows = client.query(copyTo(`copy (${select}) to stdout with (format csv, header true${quoted})`))
-  let lines = -1 // the first line has the headings; a line break in a text counts as one too many
-  const count = new Transform({
-    transform(chunk: Buffer, _, done) {
-      for (let at = chunk.indexOf(10); at >= 0; at = chunk.indexOf(10, at + 1)) lines++
-      progress(Math.max(lines, 0))
-      done(null, chunk)
-    },
-  })
-  if (isForSpreadsheet) count.push('\ufeff') // the mark by which Excel knows UTF-8
-  await pipeline(rows, count, open(), {signal})
-  return rows.rowCount
+/** The rows as CSV, with a line of headings first. */
+export async function* csvOf(columns: Column[], style: CsvStyle, pages: AsyncIterable<Row[]>): AsyncGenerator<string> {
+  // A spreadsheet may take semicolons and tabs for separators, too, so it gets all in quotes.
+  const special = style === 'spreadsheet' ? /^/ : /[",\r\n]|^\\\.$/
+  const cell = (value: string | null) => {
+    if (value === null) return ''
+    return value === '' || special.test(value) ? `"${value.replaceAll('"', '""')}"` : value
+  }
+  const line = (row: Row) => `${row.map(cell).join(',')}\n`
+  const mark = style === 'spreadsheet' ? '\ufeff' : '' // by which Excel knows UTF-8
+  yield `${mark}${columns.map(({name}) => name).join(',')}\n`
+  for await (const rows of pages) yield rows.map(line).join('')
 }

@@ -1,0 +1,102 @@
+// What the lists can be asked for, as the address bar has it: it is the state of a list, and is stored nowhere.
+import type {FastifyRequest} from 'fastify'
+import {z} from 'zod'
+import {chainCodes} from '../../chains/registry.ts'
+import type {Asked, Page} from './data.ts'
+import {before, read} from './form.ts'
+import {type Fields, fieldsOf, one, sentence} from './view.ts'
+
+const day = z.iso.date({error: 'must be a day, such as 2026-11-25'})
+const decimal = z
+  .string()
+  .trim()
+  .max(100)
+  .regex(/^(0|[1-9]\d*)(\.\d+)?$/, 'must be a plain decimal, such as 25.5')
+const text = z.string().trim().max(255)
+
+/** Each name with its form. A token is named with its chain, as ETH:USDC. */
+const all = {
+  from: day,
+  to: day,
+  chain: z.enum(chainCodes),
+  currency: z.string().regex(/^[A-Z0-9]{1,20}:[\w.-]{1,64}$/, 'must be a chain and a token, such as ETH:USDC'),
+  amount_from: decimal,
+  amount_to: decimal,
+  sender: text,
+  address: text,
+  user: text,
+}
+export type FilterName = keyof typeof all
+
+export interface Filtered {
+  asked: Asked
+  /** What was typed and cannot be used, in words: the list is then shown without it. */
+  problems: string[]
+}
+
+/** Reads the filters of a list from its query. What cannot be used is left out, and named. */
+export function filtersOf(query: Fields, names: readonly FilterName[], statuses: readonly string[]): Filtered {
+  const problems: string[] = []
+  const asked: Asked = {}
+  for (const name of names) {
+    const value = one(query[name])
+    if (value === undefined || value === '') continue
+    const result = all[name].safeParse(value)
+    if (result.success) asked[name] = result.data
+    else problems.push(sentence(`${name.replaceAll('_', ' ')} ${result.error.issues[0]!.message}`))
+  }
+  const status = one(query.status)
+  if (status !== undefined && status !== '') {
+    if (statuses.includes(status)) asked.status = [status]
+    else problems.push(sentence(`status must be one of ${statuses.join(', ')}`))
+  }
+  const {currency, from, to, amount_from, amount_to, ...rest} = asked
+  if (typeof currency === 'string') [rest.chain, rest.token] = currency.split(':') as [string, string]
+  else if (amount_from ?? amount_to) {
+    problems.push('An amount needs its currency: choose one.')
+    return {asked: {...rest, from, to}, problems}
+  }
+  if (from && to && from > to) {
+    problems.push('The first day is after the last one.')
+    return {asked: {...rest, amount_from, amount_to}, problems}
+  }
+  return {asked: {...rest, from, to, amount_from, amount_to}, problems}
+}
+
+/** What a file is asked for: with a filter that cannot be used it would have more than that. Throws 400. */
+export function askedOf(request: FastifyRequest, names: readonly FilterName[], statuses: readonly string[]): Asked {
+  const {asked, problems} = filtersOf(fieldsOf(request.query), names, statuses)
+  if (problems.length) throw Object.assign(new Error(problems.join(' ')), {statusCode: 400})
+  return asked
+}
+
+interface ListOf<Item> {
+  names: readonly FilterName[]
+  statuses?: readonly string[]
+  before?: z.ZodType<string | undefined>
+  read(asked: Asked, before: string | undefined): Promise<Page<Item>>
+}
+
+export interface Listed<Item> {
+  /** What the address bar has of filters, and where the page begins. */
+  query: Fields
+  page: Page<Item>
+  problems: string[]
+}
+
+/** The page of a list that a request asks for. */
+export async function listed<Item>(request: FastifyRequest, list: ListOf<Item>): Promise<Listed<Item>> {
+  const {names, statuses = [], read: readPage} = list
+  const given = fieldsOf(request.query)
+  const query = Object.fromEntries(['status', ...names].map(name => [name, one(given[name])]))
+  const start = read(z.object({before: list.before ?? before}), given).before
+  const {asked, problems} = filtersOf(query, names, statuses)
+  const shown = {query: {...query, before: start}, problems}
+  try {
+    return {...shown, page: await readPage(asked, start)}
+  } catch (error) {
+    // Of what nobody has, there is nothing.
+    if (!/^SL4(04|22)$/.test((error as {code?: string}).code ?? '')) throw error
+    return {...shown, page: {items: [], next: null}, problems: [...problems, sentence((error as Error).message)]}
+  }
+}

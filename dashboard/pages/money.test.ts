@@ -1,0 +1,174 @@
+// Filters, files, statements and charts, over the server of the pages: what they show is what the API's functions say,
+// in the merchant's time zone.
+import {mkdtempSync, rmSync, writeFileSync} from 'node:fs'
+import {type IncomingMessage, request} from 'node:http'
+import {tmpdir} from 'node:os'
+import path from 'node:path'
+import {DuckDBInstance} from '@duckdb/node-api'
+import type pg from 'pg'
+import {afterAll, beforeAll, expect, test} from 'vitest'
+import {logger} from '../../base/log.ts'
+import {readSettings} from '../../chains/settings.ts'
+import {Outage} from '../../db/client/outage.ts'
+import {openPool} from '../../db/client/pool.ts'
+import {type SignedIn, signIn} from '../../test/support/dashboard.ts'
+import {Money} from '../../test/support/money.ts'
+import type {TestUser} from '../../test/support/people.ts'
+import type {App} from './app.ts'
+import {Data} from './data.ts'
+import {buildServer} from './server.ts'
+
+const folder = mkdtempSync(path.join(tmpdir(), 'sluice-money-'))
+const socketPath = path.join(folder, 'pages.sock')
+const log = logger('test')
+log.level = 'silent'
+const count = 30
+
+let money: Money
+let pool: pg.Pool
+let app: App
+let shop: TestUser
+let ada: SignedIn
+let data: Data
+
+beforeAll(async () => {
+  money = await Money.open()
+  await money.topUp('ETH', 1_000_000)
+  await money.topUp('USDC', 1_000_000_000)
+  shop = await money.merchant()
+  ada = await signIn(money.db, shop.merchantId)
+  pool = openPool(money.db.url('sluice_dashboard'), {name: 'sluice-dashboard', max: 4})
+  data = new Data(pool, ada.token)
+  const {chains} = readSettings({})
+  app = await buildServer({
+    pool,
+    log,
+    outage: new Outage(log),
+    chains,
+    webhookAllowPrivate: true,
+    apiUrl: 'http://127.0.0.1:8080',
+    payoutTimeoutMs: 86_400_000,
+    paymentExpiryMs: 86_400_000,
+    paymentLateAfterMs: 7_200_000,
+  })
+  await app.listen({path: socketPath})
+  for (let n = 1; n <= count; n++) await money.deposit(shop.address, n * 1_000_000, {final: n % 10 !== 0})
+  await money.finalise()
+  await money.deposit(shop.address, 99_000_000, {final: false})
+  await data.setTimeZone(crypto.randomUUID(), 'Asia/Kathmandu') // which is 5:45 ahead of UTC
+})
+afterAll(async () => {
+  await app.close()
+  await pool.end()
+  await money.close()
+  rmSync(folder, {recursive: true})
+})
+
+async function ask(url: string): Promise<{status: number; headers: IncomingMessage['headers']; body: Buffer}> {
+  const response = await new Promise<IncomingMessage>((resolve, reject) => {
+    request({socketPath, path: url, headers: {'sluice-session': ada.token}}, resolve)
+      .on('error', reject)
+      .end()
+  })
+  const chunks: Buffer[] = []
+  for await (const chunk of response) chunks.push(chunk)
+  return {status: response.statusCode!, headers: response.headers, body: Buffer.concat(chunks)}
+}
+const page = async (url: string) => (await ask(url)).body.toString()
+const lines = (text: string) => text.trimEnd().split('\n')
+const today = () => new Intl.DateTimeFormat('sv-SE', {timeZone: 'Asia/Kathmandu'}).format(new Date())
+
+test('the address bar is the state of a list; what cannot be used of it is named, and the rest is shown', async () => {
+  const amounts = (text: string) =>
+    [...text.matchAll(/class="amount" href="[^"]+">([^<]+)</g)].map(([, amount]) => amount)
+  const found = await page('/deposits?currency=ETH:USDC&amount_from=3&amount_to=5&status=final')
+  expect(amounts(found)).toEqual(['5 USDC', '4 USDC', '3 USDC'])
+  expect(found).toContain('name="amount_from" type="text" value="3"')
+  expect(found).toContain(
+    'href="/deposits/download?status=final&amp;currency=ETH%3AUSDC&amp;amount_from=3&amp;amount_to=5&amp;format=csv"',
+  )
+  expect(amounts(await page(`/deposits?from=${today()}&to=${today()}&status=pending`))).toEqual(['99 USDC'])
+  expect(amounts(await page('/deposits?to=2020-01-01'))).toEqual([])
+  for (const [query, problem] of [
+    ['amount_from=3', 'An amount needs its currency: choose one.'],
+    ['amount_from=x&currency=ETH:USDC', 'Amount from must be a plain decimal, such as 25.5.'],
+    ['from=2026-02-30', 'From must be a day, such as 2026-11-25.'],
+    ['from=2026-02-03&to=2026-02-02', 'The first day is after the last one.'],
+    ['status=paid', 'Status must be one of pending, final, reorged.'],
+    ['user=nobody', 'There is no user with this id or reference.'],
+  ])
+    expect(await page(`/deposits?${query}`), query).toContain(`<p role="alert" class="alert">${problem}</p>`)
+})
+
+test('times are those of the merchant’s time zone, and name it', async () => {
+  const text = await page('/deposits')
+  const [, iso, day, clock] = /<time datetime="([^"]+)"><span class="day">([^<]+)<\/span> ([\d:]+)<\/time>/.exec(text)!
+  const moved = new Date(Date.parse(iso!) + 345 * 60_000).toISOString()
+  expect(`${day} ${clock}`).toBe(`${moved.slice(0, 10)} ${moved.slice(11, 19)}`)
+  expect(text).toContain('Seen (Asia/Kathmandu)')
+})
+
+test('a file has all that the filters show, whatever its format; one whose filters cannot be used is refused', async () => {
+  const csv = await ask('/deposits/download?status=final')
+  expect(csv.headers['content-disposition']).toBe('attachment; filename="deposits.csv"')
+  const [head, ...rows] = lines(csv.body.toString())
+  expect(head).toMatch(/^deposit_id,created_at,finalised_at,status,chain,currency,amount,/)
+  expect(rows.map(row => Number(row.split(',')[6]))).toEqual(Array.from({length: count}, (_, n) => count - n))
+  const sheet = await ask('/deposits/download?format=spreadsheet&currency=ETH:USDC&amount_to=1')
+  expect(sheet.body.toString()).toMatch(/^\ufeffdeposit_id,.*\n"dep_[^\n]*,"1",[^\n]*\n$/)
+  const file = path.join(folder, 'deposits.parquet')
+  writeFileSync(file, (await ask('/deposits/download?format=parquet')).body)
+  const duckdb = await (await DuckDBInstance.create()).connect()
+  const reader = await duckdb.runAndReadAll(`select count(*)::int, sum(amount)::int from '${file}'`)
+  expect(reader.getRows()).toEqual([[count + 1, (count * (count + 1)) / 2 + 99]])
+  duckdb.closeSync()
+  for (const query of ['amount_from=3', 'status=paid', 'from=x', 'format=xlsx'])
+    expect((await ask(`/deposits/download?${query}`)).status, query).toBe(400)
+  expect((await ask('/deposits/download?user=nobody')).status).toBe(404)
+})
+
+test('a statement, its file and the charts have the same sums, those of the API', async () => {
+  const payout = await money.claim(shop)
+  // Which makes the pending deposit final, too.
+  await money.mineFinally([await money.payAndSign(payout)])
+  const day = today()
+  const sums = await data.statements(day, day)
+  expect(sums).toMatchObject([
+    {token: 'USDC', opening_balance: '0', deposits: '564', payouts: '-460.35', fees: '-4.65'},
+  ])
+  const charts = await data.charts(['deposit', 'payout', 'fee', 'balance'], 30)
+  expect([charts.days.length, charts.days.at(-1)]).toEqual([30, day])
+  const last = (series: string) => charts.series.find(each => each.series === series)!.amounts.at(-1)
+  expect([last('deposit'), last('payout'), last('fee')]).toEqual(['564', '-460.35', '-4.65'])
+  expect(charts.series.find(({series}) => series === 'balance')!.amounts_at_end.at(-1)).toBe(sums[0]!.closing_balance)
+  const [, ...rows] = lines((await ask(`/statements/download?from=${day}&to=${day}`)).body.toString())
+  const of = (type: string) =>
+    rows
+      .map(row => row.split(','))
+      .filter(row => row[3] === type)
+      .reduce((sum, row) => sum + Number(row[4]), 0)
+  expect([of('deposit'), of('payout'), of('fee'), of('opening_balance'), of('closing_balance')]).toEqual([
+    564, -460.35, -4.65, 0, 99,
+  ])
+  expect(rows).toHaveLength(count + 1 + 4)
+  const shown = await page('/statements')
+  for (const text of ['564', '-460.35', '-4.65', `both included, in <a href="/settings">Asia/Kathmandu</a>`])
+    expect(shown).toContain(text)
+  expect(await page('/charts?days=365')).toContain('USDC on ETH: received')
+})
+
+test('a file of many pages is sent page by page, each row once', async () => {
+  await money.db.rows(
+    `insert into app.payment_request (merchant_id, external_id, chain, token, amount, tolerance, detected_from, late_after, page_token, expires_at)
+     select $1, 'many-' || n, 'ETH', 'USDC', n, 0, 1, '2 hours', 'token-' || n, now() + interval '1 day' from generate_series(1, 21000) n`,
+    [shop.merchantId],
+  )
+  await money.db.rows(
+    `insert into app.address (chain, match_key, address, payment_request_id, merchant_id, is_provisioned)
+     select 'ETH', 'many-' || r.external_id, 'many-' || r.external_id, r.id, r.merchant_id, true from app.payment_request r
+     where r.external_id like 'many-%'`,
+  )
+  const [, ...rows] = lines(await page('/payment-requests/download'))
+  expect(new Set(rows.map(row => row.split(',')[0])).size).toBe(21_000)
+  expect(rows).toHaveLength(21_000)
+})

@@ -1,0 +1,29 @@
+// Settings of the account.
+import {html} from '../../../base/html.ts'
+import {alert, card, formId, notice, select} from '../../components.ts'
+import {type Fields, one, type View} from '../view.ts'
+
+const zones = ['UTC', ...Intl.supportedValuesOf('timeZone').filter(zone => zone !== 'UTC')].map(
+  zone => [zone, zone] as const,
+)
+
+interface State {
+  typed?: Fields
+  error?: string
+  saved?: string
+}
+
+export const settingsPage = (timeZone: string, {typed = {}, error, saved}: State = {}): View => ({
+  title: 'Settings',
+  section: '/settings',
+  body: html`${notice(saved)}${card({
+    title: 'Time zone',
+    body: html`${alert(error)}<p>In which these pages show times, and in which a day of a filter or a statement begins. The API’s times are always in UTC.</p>
+<form class="row" method="post" action="/settings/time-zone">${formId()}${select({
+      label: 'Time zone',
+      name: 'time_zone',
+      value: one(typed.time_zone) ?? timeZone,
+      options: zones.some(([zone]) => zone === timeZone) ? zones : [...zones, [timeZone, timeZone]],
+    })}<button class="quiet">Save the time zone</button></form>`,
+  })}`,
+})

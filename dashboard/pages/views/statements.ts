@@ -1,0 +1,98 @@
+// Statements of some days: the balance of each asset before and after, what changed it, and every line behind that.
+import {type Html, html} from '../../../base/html.ts'
+import type {Statement, StatementLine} from '../../../reading/statements.ts'
+import {alert, card, facts, link, short, table, time} from '../../components.ts'
+import {inThisZone, zone} from '../../zone.ts'
+import type {Page} from '../data.ts'
+import {type Fields, one, urlOf, type View} from '../view.ts'
+import {downloads, pager} from './lists.ts'
+import {paymentRequestPath} from './payment-requests.ts'
+
+/** The first and the last day, such as 2026-11-01. */
+export interface Days {
+  from: string
+  to: string
+}
+
+interface Shown {
+  days: Days
+  /** Periods that people ask for most. */
+  months: readonly (readonly [name: string, days: Days])[]
+  statements: readonly Statement[]
+  lines: Page<StatementLine>
+  query: Fields
+  problem?: string | undefined
+}
+
+export const statementsPage = (shown: Shown): View => ({
+  title: 'Statement',
+  section: '/statements',
+  lead: html`From ${shown.days.from} to ${shown.days.to}, both included, in ${link('/settings', zone())}.`,
+  body: html`${alert(shown.problem)}${period(shown)}${card({title: 'Balances', body: sums(shown.statements)})}${card({
+    title: 'Lines',
+    body: html`${lineTable(shown.lines.items)}${downloads('/statements', shown.query)}${pager('/statements', shown.query, shown.lines.next)}`,
+  })}`,
+})
+
+const period = ({days, months}: Shown): Html =>
+  html`<div class="filters"><nav class="filter" aria-label="Months">${months.map(
+    ([name, month]) =>
+      html`<a href="${urlOf('/statements', {...month})}"${month.from === days.from && month.to === days.to && html` aria-current="true"`}>${name}</a>`,
+  )}</nav></div><form class="row period" method="get" action="/statements">${(['from', 'to'] as const).map(
+    name =>
+      html`<label class="field"><span>${name === 'from' ? 'From day' : 'To day'}</span><input name="${name}" type="date" required value="${one(days[name])}"></label>`,
+  )}<button class="quiet">Show</button></form>`
+
+const sums = (statements: readonly Statement[]): Html =>
+  statements.length
+    ? html`<div class="tiles">${statements.map(sum)}</div>`
+    : html`<div class="empty"><p>There was no balance, and nothing changed one.</p></div>`
+
+const sum = (statement: Statement): Html =>
+  html`<section class="sums" id="${statement.chain}-${statement.token}"><h3>${statement.token} on ${statement.chain}</h3>${facts(
+    [
+      ['At the beginning', digits(statement.opening_balance)],
+      ['Deposits', digits(statement.deposits)],
+      statement.deposits_lost !== '0' && ['Deposits lost in reorganisations', digits(statement.deposits_lost)],
+      ['Payouts', digits(statement.payouts)],
+      ['Fees', digits(statement.fees)],
+      statement.adjustments !== '0' && ['Adjustments', digits(statement.adjustments)],
+      ['At the end', html`<strong>${digits(statement.closing_balance)}</strong>`],
+      ['Held back of it', statement.held_back === null ? 'not known' : digits(statement.held_back)],
+    ],
+  )}</section>`
+
+const digits = (amount: string): Html => html`<span class="digits">${amount}</span>`
+
+const words: Record<StatementLine['type'], string> = {
+  deposit: 'Deposit',
+  deposit_lost: 'Deposit lost in a reorganisation',
+  payout: 'Payout',
+  fee: 'Fee',
+  adjustment: 'Adjustment',
+}
+
+const lineTable = (lines: readonly StatementLine[]): Html =>
+  table({
+    caption: 'What changed the balances, the newest first',
+    columns: ['Amount', 'What', 'Chain', 'Of', 'Transaction', inThisZone('Posted')],
+    rows: lines.map(line => ({
+      cells: [
+        html`<span class="amount">${line.amount} ${line.token}</span>`,
+        line.type === 'payout' && !line.amount.startsWith('-') ? 'Payout failed' : words[line.type],
+        line.chain,
+        about(line),
+        line.txid && short(line.txid),
+        time(line.created_at),
+      ],
+    })),
+    empty: html`<p>Nothing.</p>`,
+  })
+
+function about({deposit_id, external_ref, external_id, payout_id}: StatementLine) {
+  if (payout_id !== null) return link(`/payouts/${payout_id}`, 'payout')
+  if (external_id !== null) return html`<a class="clip" href="${paymentRequestPath(external_id)}">${external_id}</a>`
+  return deposit_id === null
+    ? null
+    : html`<a class="clip" href="/deposits/${deposit_id}">${external_ref || 'deposit'}</a>`
+}

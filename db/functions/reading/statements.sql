@@ -1,0 +1,148 @@
+-- Statements of a merchant: what its balances were at the beginning and the end of a period, what changed them, and every line behind that. Also its
+-- balances at a time in the past. The API, the dashboard and the command line read them here. It reads, and changes nothing.
+--
+-- Promises: opening balance + what changed it = closing balance, and each sum is that of its lines, to the last unit; both are by the time of posting,
+-- which never changes. Sums cost a few rows for each asset, whatever the period; a page of lines reads what it shows, by an index that has it in order.
+-- Errors: SLINV a time is no whole quarter of an hour, or in the future; SL422 that is not known of a time so long ago; SL503 totals are being made.
+
+create or replace function app.read_statements(of_merchant uuid, of_chain text, of_token text, since timestamptz, until timestamptz) returns json
+language plpgsql stable security definer set search_path = pg_catalog as $$
+begin
+  perform app.require_totals();
+  perform app.require_quarter('from', since);
+  perform app.require_quarter('to', until);
+  return (select coalesce(json_agg(i order by i.chain, i.token), '[]') from app.asset a
+    cross join lateral app.statement_sums(of_merchant, a.chain || ':' || a.token, since, until) s
+    cross join lateral (select a.chain, a.token, app.decimal(s.opening, a.decimals) as opening_balance, app.decimal(s.deposits, a.decimals) as deposits,
+      app.decimal(s.deposits_lost, a.decimals) as deposits_lost, app.decimal(s.payouts, a.decimals) as payouts, app.decimal(s.fees, a.decimals) as fees,
+      app.decimal(s.adjustments, a.decimals) as adjustments,
+      app.decimal(s.opening + s.deposits + s.deposits_lost + s.payouts + s.fees + s.adjustments, a.decimals) as closing_balance,
+      app.decimal(s.held_back, a.decimals) as held_back) i
+    where coalesce(a.chain = of_chain, true) and coalesce(a.token = of_token, true)
+      and (s.opening, s.deposits, s.deposits_lost, s.payouts, s.fees, s.adjustments) <> (0, 0, 0, 0, 0, 0));
+end $$;
+comment on function app.read_statements is 'For each asset that had a balance, or movements, in a period: the balance before, what changed it by kind (below zero: what left), the balance after, and how much of that was held back (null where that is not known).';
+grant execute on function app.read_statements to sluice_api;
+
+create or replace function app.statement_sums(of_merchant uuid, asset text, since timestamptz, until timestamptz, out opening numeric, out deposits numeric,
+  out deposits_lost numeric, out payouts numeric, out fees numeric, out adjustments numeric, out held_back numeric)
+language sql stable set search_path = pg_catalog as $$
+  select sum(b.amount), sum(e.amount - b.amount) filter (where s.series = 'deposit'), sum(e.amount - b.amount) filter (where s.series = 'deposit_lost'),
+    sum(e.amount - b.amount) filter (where s.series = 'payout'), sum(e.amount - b.amount) filter (where s.series = 'fee'),
+    sum(e.amount - b.amount) filter (where s.series = 'adjustment'),
+    (select h.amount from app.total_backfill f, app.total_at(of_merchant, 'held_back', asset, until) h where until > f.since)
+  from unnest('{deposit,deposit_lost,payout,fee,adjustment}'::text[]) s (series)
+  cross join lateral app.total_at(of_merchant, s.series, asset, since) b
+  cross join lateral app.total_at(of_merchant, s.series, asset, until) e
+$$;
+comment on function app.statement_sums is 'The sums of a period of one asset, in base units.';
+
+-- Of one moment there may be several entries, and of an entry several lines: 52 bits of microseconds (until 2112), 42 of the entry, 34 of the line.
+create or replace function app.line_place(l app.statement_line) returns numeric
+language sql immutable parallel safe
+return (extract(epoch from l.at) * 1000000)::bigint * 75557863725914323419136 + l.entry * 17179869184 + l.part;
+comment on function app.line_place is 'The place of a line in lists: its time, its entry, and its place in that.';
+
+create or replace function app.asked_lines(of_merchant uuid, asked jsonb, below numeric, size int) returns setof app.statement_line
+language plpgsql stable rows 50 set search_path = pg_catalog as $$
+declare
+  since timestamptz := coalesce((asked ->> 'from')::timestamptz, '-infinity');
+  until timestamptz := coalesce((asked ->> 'to')::timestamptz, 'infinity');
+  last_at timestamptz := 'infinity';
+  last_entry bigint := 0;
+  last_part bigint := 0;
+begin
+  if below is not null then
+    last_at := timestamptz '1970-01-01 00:00:00+00' + div(below, 75557863725914323419136)::bigint * interval '1 microsecond';
+    last_entry := mod(div(below, 17179869184), 4398046511104);
+    last_part := mod(below, 17179869184);
+  end if;
+  return query select l.* from app.asset a
+    cross join lateral (select * from app.statement_line o where o.merchant_id = of_merchant and o.chain = a.chain and o.token = a.token
+      and o.at >= since and o.at < until and (o.at, o.entry) <= (last_at, last_entry) and (o.at, o.entry, o.part) < (last_at, last_entry, last_part)
+      order by o.at desc, o.entry desc, o.part desc limit size) l
+    where coalesce(a.chain = asked ->> 'chain', true) and coalesce(a.token = asked ->> 'token', true)
+    order by l.at desc, l.entry desc, l.part desc limit size;
+end $$;
+comment on function app.asked_lines is 'The lines of a period that are asked for, below a place, the newest first.';
+
+create or replace function app.line_item(l app.statement_line) returns json
+language sql stable set search_path = pg_catalog as $$
+  select row_to_json(i) from app.asset a
+  left join app.deposit d on d.id = l.deposit_id
+  left join app.user u on u.id = d.user_id
+  left join app.payment_request r on r.id = d.payment_request_id
+  left join app.payout p on p.id = l.payout_id
+  cross join lateral (select app.iso(l.at) as created_at, l.chain, l.token, l.type, app.decimal(l.amount, a.decimals) as amount,
+    case when d.user_id is not null then app.public_id('dep', d.id) end as deposit_id, app.public_id('usr', d.user_id) as user_id, u.external_ref,
+    r.external_id, app.public_id('pay', l.payout_id) as payout_id, coalesce(d.txid, p.txid) as txid) i
+  where a.chain = l.chain and a.token = l.token
+$$;
+comment on function app.line_item is 'A line of a statement, as its merchant sees it.';
+
+create or replace function app.read_lines(of_merchant uuid, asked jsonb, below numeric, size int) returns table (place numeric, item json)
+language sql stable security definer rows 50 set search_path = pg_catalog as $$
+  select app.line_place(l), app.line_item(l) from app.asked_lines(of_merchant, asked, below, size) l order by l.at desc, l.entry desc, l.part desc
+$$;
+comment on function app.read_lines is 'The lines of a statement, below a place, the newest first: the place of each, and its JSON. What may be asked for, as JSON: chain, token, and from and to (moments; from is included, to is not).';
+grant execute on function app.read_lines to sluice_api;
+
+create or replace function app.read_balances_at(of_merchant uuid, at timestamptz) returns json
+language plpgsql stable security definer set search_path = pg_catalog as $$
+declare known_since timestamptz := (select f.since from app.total_backfill f);
+begin
+  perform app.require_totals();
+  perform app.require_quarter('at', at);
+  if at > statement_timestamp() then raise exception 'must not be in the future' using errcode = 'SLINV', detail = 'at'; end if;
+  if at <= known_since then
+    raise exception 'balances are known from % on; GET /v1/statements has what was before', app.iso(app.end_of_quarter(known_since)) using errcode = 'SL422';
+  end if;
+  return (select row_to_json(r) from (select f.amount::int as fee_bps, (select coalesce(json_agg(i order by i.chain, i.token), '[]') from app.asset a
+      cross join lateral app.total_at(of_merchant, 'balance', a.chain || ':' || a.token, at) b
+      cross join lateral app.total_at(of_merchant, 'held_back', a.chain || ':' || a.token, at) h
+      cross join lateral (select div(greatest(b.amount - h.amount, 0) * f.amount, 10000) as fee) c
+      cross join lateral (select a.chain, a.token, app.decimal(b.amount, a.decimals) as gross, app.decimal(c.fee, a.decimals) as fee,
+        app.decimal(b.amount - h.amount - c.fee, a.decimals) as net, app.decimal(h.amount, a.decimals) as held_back, b.count as "depositCount") i
+      where b.amount <> 0 or b.count <> 0 or h.amount <> 0) as balances
+    from app.total_at(of_merchant, 'fee_bps', '', at) f) r);
+end $$;
+comment on function app.read_balances_at is 'The fee and the balances of a merchant at a time, as app.read_balances shows those of now.';
+grant execute on function app.read_balances_at to sluice_api;
+
+-- As it is written to a file: newest first, like each list, so that the balances at the end come first, and those at the beginning last.
+create or replace function app.statement_rows(of_merchant uuid, asked jsonb, below numeric, size int) returns table (place numeric, chain text, token text,
+  created_at timestamptz, type text, amount numeric, deposit_id text, user_external_ref text, external_id text, payout_id text, txid text)
+language sql stable security definer rows 1000 set search_path = pg_catalog as $$
+  with line as materialized (
+    select * from app.asked_lines(of_merchant, asked, coalesce(below, 340282366920938463463374607431768211455), size)
+  ), sums as materialized (
+    select s ->> 'chain' as chain, s ->> 'token' as token, (s ->> 'opening_balance')::numeric as opening, (s ->> 'closing_balance')::numeric as closing
+    from json_array_elements(app.read_statements(of_merchant, asked ->> 'chain', asked ->> 'token', (asked ->> 'from')::timestamptz,
+      (asked ->> 'to')::timestamptz)) s
+  )
+  select 340282366920938463463374607431768211455, s.chain, s.token, (asked ->> 'to')::timestamptz, 'closing_balance', s.closing, null::text, null::text, null::text, null::text, null::text
+  from sums s where below is null
+  union all
+  select app.line_place(row(l.*)::app.statement_line), l.chain, l.token, l.at, l.type, analytics.coins(l.amount, a.decimals),
+    case when d.user_id is not null then app.public_id('dep', d.id) end, u.external_ref, r.external_id, app.public_id('pay', l.payout_id),
+    coalesce(d.txid, p.txid)
+  from line l
+  join app.asset a on a.chain = l.chain and a.token = l.token
+  left join app.deposit d on d.id = l.deposit_id
+  left join app.user u on u.id = d.user_id
+  left join app.payment_request r on r.id = d.payment_request_id
+  left join app.payout p on p.id = l.payout_id
+  union all
+  select 0, s.chain, s.token, (asked ->> 'from')::timestamptz, 'opening_balance', s.opening, null, null, null, null, null
+  from sums s where (select count(*) from line) < size and below is distinct from 0
+  order by 1 desc, 2, 3
+$$;
+comment on function app.statement_rows is 'A page of a statement as rows, below a place: the closing balances, the lines, the opening balances. Below 0 there is nothing.';
+
+create or replace function analytics.statement_rows(merchant_prefix text, asked jsonb, below numeric, size int) returns table (place numeric, chain text,
+  token text, created_at timestamptz, type text, amount numeric, deposit_id text, user_external_ref text, external_id text, payout_id text, txid text)
+language sql stable security definer rows 1000 set search_path = pg_catalog as $$
+  select r.* from app.merchant m cross join lateral app.statement_rows(m.id, asked, below, size) r where m.prefix = merchant_prefix order by r.place desc, 2, 3
+$$;
+comment on function analytics.statement_rows is 'A page of a merchant''s statement, as sluice export statement writes it. asked: from and to, as JSON; perhaps chain and token.';
+grant execute on function analytics.statement_rows to sluice_analyst;

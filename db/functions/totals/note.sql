@@ -1,0 +1,104 @@
+-- Notes what changes a merchant's totals (app.running_total), in the transaction that causes it: triggers on the ledger, on changes of balances, on the
+-- fee of a merchant, on payment requests and on deliveries. How long deposits took to be final is noted where they become it (deposits/finalise.sql).
+--
+-- Promises: a movement has the time of its entry of the ledger. What a payout claims is its net and its fee, and comes back as these if it fails; what
+-- was paid after all (app.decide_second_payment) is an adjustment.
+-- Locks: none. The rows are new ones, so that two changes never wait for each other.
+
+-- A payout's claim has its gross, and a release gives it back. One of another amount, with its reference, is no claim of it.
+create or replace function app.movement_parts(kind text, reference text, amount numeric) returns table (part int, type text, amount numeric)
+language sql stable set search_path = pg_catalog rows 2 as $$
+  select p.part, p.type, p.amount from (select) one
+  left join app.payout o on o.gross = abs(movement_parts.amount)
+    and o.id = case when movement_parts.kind in ('claim', 'release') then movement_parts.reference::uuid end
+  cross join lateral (values
+    (0, case movement_parts.kind when 'deposit' then 'deposit' when 'reorg' then 'deposit_lost' else 'adjustment' end,
+      case when o.id is null then -movement_parts.amount else 0 end),
+    (1, 'payout', -sign(movement_parts.amount) * o.net), (2, 'fee', -sign(movement_parts.amount) * o.fee)) p (part, type, amount)
+  where p.amount <> 0
+$$;
+comment on function app.movement_parts is 'How an entry of the account of a merchant changes its balance, by kind, in base units: below zero for what leaves.';
+
+create or replace function app.note_postings() returns trigger
+language plpgsql set search_path = pg_catalog as $$
+begin
+  insert into app.total_change (merchant_id, series, about, at, count, amount)
+  select a.merchant_id, p.type, a.chain || ':' || a.token, a.created_at, count(*), sum(p.amount)
+  from added a cross join lateral app.movement_parts(a.kind, a.reference, a.amount) p
+  where a.account = 'merchant' group by a.merchant_id, p.type, a.chain, a.token, a.created_at;
+  return null;
+end $$;
+comment on function app.note_postings is 'Trigger: notes what new entries of the ledger change.';
+create or replace trigger note_postings after insert on app.ledger_entry
+  referencing new table as added for each statement execute function app.note_postings();
+
+create or replace function app.note_balances() returns trigger
+language plpgsql set search_path = pg_catalog as $$
+begin
+  insert into app.total_change (merchant_id, series, about, at, count, amount)
+  select a.merchant_id, s.series, a.chain || ':' || a.token, now(), s.count, s.amount
+  from (select merchant_id, chain, token, sum(amount) as amount, sum(deposit_count) as deposit_count, sum(held_back) as held_back,
+    sum(held_back_count) as held_back_count from added group by merchant_id, chain, token) a
+  cross join lateral (values ('balance', a.deposit_count, a.amount), ('held_back', a.held_back_count, a.held_back)) s (series, count, amount)
+  where s.count <> 0 or s.amount <> 0;
+  return null;
+end $$;
+comment on function app.note_balances is 'Trigger: notes what changes of balances change.';
+create or replace trigger note_balances after insert on app.balance_delta
+  referencing new table as added for each statement execute function app.note_balances();
+
+create or replace function app.note_fee() returns trigger
+language plpgsql set search_path = pg_catalog as $$
+begin
+  insert into app.total_change (merchant_id, series, about, at, count, amount)
+  values (new.id, 'fee_bps', '', now(), 0, new.fee_bps - case when tg_op = 'UPDATE' then old.fee_bps else 0 end);
+  return null;
+end $$;
+comment on function app.note_fee is 'Trigger: notes the fee of a merchant.';
+create or replace trigger note_fee after insert or update of fee_bps on app.merchant for each row execute function app.note_fee();
+
+create or replace function app.note_requests() returns trigger
+language plpgsql set search_path = pg_catalog as $$
+begin
+  if tg_op = 'UPDATE' then
+    insert into app.total_change (merchant_id, series, about, at, count, amount) values (new.merchant_id, 'requests', old.status, now(), -1, 0);
+  else
+    insert into app.total_change (merchant_id, series, about, at, count, amount) values (new.merchant_id, 'requests', 'made', now(), 1, 0);
+  end if;
+  insert into app.total_change (merchant_id, series, about, at, count, amount) values (new.merchant_id, 'requests', new.status, now(), 1, 0);
+  return null;
+end $$;
+comment on function app.note_requests is 'Trigger: notes a payment request that was made, or has another status.';
+create or replace trigger note_made after insert on app.payment_request for each row execute function app.note_requests();
+create or replace trigger note_status after update of status on app.payment_request for each row
+  when (new.status <> old.status) execute function app.note_requests();
+
+create or replace function app.note_deliveries() returns trigger
+language plpgsql set search_path = pg_catalog as $$
+begin
+  insert into app.total_change (merchant_id, series, about, at, count, amount)
+  select w.merchant_id, case a.status when 'delivered' then 'delivered' else 'undelivered' end, app.public_id('whe', w.id), now(), count(*),
+    sum(greatest(0, extract(epoch from a.finished_at - a.created_at) * 1000))::bigint
+  from after a join before b on b.id = a.id join app.webhook_endpoint w on w.id = a.endpoint_id
+  where a.status <> 'pending' and b.status = 'pending' group by w.merchant_id, a.status, w.id;
+  return null;
+end $$;
+comment on function app.note_deliveries is 'Trigger: notes deliveries that ended.';
+create or replace trigger note_deliveries after update on app.delivery
+  referencing old table as before new table as after for each statement execute function app.note_deliveries();
+
+-- The triggers wait for the transactions that write to these tables: what is there now was there before them. The ledger has what the balances were
+-- (app.backfill_totals), but not of how many deposits, nor what was held back.
+insert into app.total_change (merchant_id, series, about, at, count, amount)
+select b.merchant_id, s.series, b.chain || ':' || b.token, now(), s.count, s.amount
+from (select merchant_id, chain, token, sum(deposit_count) as deposit_count, sum(held_back) as held_back, sum(held_back_count) as held_back_count
+  from (select merchant_id, chain, token, deposit_count, held_back, held_back_count from app.balance
+    union all select merchant_id, chain, token, deposit_count, held_back, held_back_count from app.balance_delta) p
+  group by merchant_id, chain, token) b
+cross join lateral (values ('balance', b.deposit_count, 0), ('held_back', b.held_back_count, b.held_back)) s (series, count, amount)
+where (s.count <> 0 or s.amount <> 0) and not exists (select from app.total_backfill)
+union all
+select m.id, 'fee_bps', '', now(), 0, m.fee_bps from app.merchant m where not exists (select from app.total_backfill);
+insert into app.total_backfill (done_up_to, last_entry, since)
+select 0, coalesce(max(id), 0), case when max(id) is null then '-infinity' else now() end from app.ledger_entry
+on conflict do nothing;
