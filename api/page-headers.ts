@@ -5,11 +5,19 @@ import {readFileSync} from 'node:fs'
 /** Type, colour, space and radius, which the dashboard has, too. */
 export const designTokens = readFileSync(new URL('../base/design-tokens.css', import.meta.url), 'utf8')
 
+interface Policy {
+  style: string
+  script?: string
+  /** It loads a style sheet of ours, too. */
+  hasSheet?: boolean
+  more?: string[]
+}
+
 /** The Content-Security-Policy of a page with one style and one script in it, and the other sources that it names. */
-export function securityPolicy({style, script, more = []}: {style: string; script?: string; more?: string[]}): string {
+export function securityPolicy({style, script, hasSheet, more = []}: Policy): string {
   const rules = [
     "default-src 'none'",
-    `style-src ${sourceOf(style)}`,
+    `style-src ${sourceOf(style)}${hasSheet ? " 'self'" : ''}`,
     ...(script ? [`script-src ${sourceOf(script)}`] : []),
     ...more,
     "base-uri 'none'",

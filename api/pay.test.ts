@@ -118,9 +118,40 @@ test('the policy allows exactly the style and the script of the page', async () 
   const policy = reply.headers.get('content-security-policy')!
   for (const kind of ['style', 'script']) {
     const [, text] = new RegExp(`<${kind}>(.*?)</${kind}>`, 's').exec(html)!
-    expect(policy).toContain(`${kind}-src 'sha256-${hash('sha256', text!, 'base64')}';`)
+    const sheet = kind === 'style' ? " 'self'" : '' // of the merchant's colour
+    expect(policy).toContain(`${kind}-src 'sha256-${hash('sha256', text!, 'base64')}'${sheet};`)
   }
   expect(html).not.toMatch(/ style="| on\w+="/)
+})
+
+test('the page has the name, the colour, the logo and the links of its merchant, if it has any', async () => {
+  const made = await ask()
+  const plain = await pageOf(made)
+  expect(plain).not.toMatch(/logo\.png|brand\.css|Help/)
+  expect((await get(`${made.page_token}/logo.png`)).status).toBe(404)
+  await money.db.rows(
+    `select app.set_brand($1, '<b>Shop</b>', '#204060', 'https://shop.example/?a=1&b=2', 'https://shop.example/help', '\\x89504e47', false)`,
+    [merchantId],
+  )
+  const html = await pageOf(made)
+  expect(html).toContain('Payment to <bdi>&lt;b&gt;Shop&lt;/b&gt;</bdi>')
+  expect(html).toContain(`<img class="logo" src="${made.page_token}/logo.png" alt="">`)
+  expect(html).toContain('<a href="https://shop.example/?a=1&amp;b=2" rel="noreferrer">')
+  const logo = await get(`${made.page_token}/logo.png`)
+  expect([logo.headers.get('content-type'), Buffer.from(await logo.arrayBuffer()).toString('hex')]).toEqual([
+    'image/png',
+    '89504e47',
+  ])
+  const sheet = await get(`${made.page_token}/brand.css`)
+  expect([sheet.headers.get('content-type'), await sheet.text()]).toEqual([
+    'text/css; charset=utf-8',
+    '.button{background:#204060;border-color:#204060;color:#ffffff}',
+  ])
+  for (const wrong of [`'javascript:x()'`, `'http://shop.example'`])
+    await expect(
+      money.db.rows(`select app.set_brand($1, null, null, ${wrong}, null, null, false)`, [merchantId]),
+    ).rejects.toMatchObject({code: 'SL422'})
+  await money.db.rows('delete from app.merchant_brand')
 })
 
 test('an unconfirmed payment is shown with its confirmations, and the page asks for nothing more', async () => {

@@ -1773,6 +1773,23 @@ create table app.merchant (
 CREATE TRIGGER announce_suspension AFTER UPDATE OF suspended_at ON app.merchant FOR EACH ROW WHEN (((old.suspended_at IS NULL) AND (new.suspended_at IS NOT NULL))) EXECUTE FUNCTION app.announce_suspension();
 CREATE TRIGGER note_fee AFTER INSERT OR UPDATE OF fee_bps ON app.merchant FOR EACH ROW EXECUTE FUNCTION app.note_fee();
 
+-- What the page of a payment request shows of its merchant. A merchant without a row, and each null, is shown as before.
+create table app.merchant_brand (
+  merchant_id uuid not null,
+  name text, -- Instead of the name of the account.
+  accent text, -- The colour of its buttons, such as #0b5cad.
+  site_url text, -- A link to the merchant's site.
+  help_url text, -- A link to the merchant's help.
+  logo bytea, -- A PNG, made by the dashboard from what was uploaded.
+  constraint merchant_brand_pkey PRIMARY KEY (merchant_id),
+  constraint merchant_brand_accent_check CHECK ((accent ~ '^#[0-9a-f]{6}$'::text)),
+  constraint merchant_brand_help_url_check CHECK (((help_url ~ '^https://'::text) AND (length(help_url) <= 500))),
+  constraint merchant_brand_logo_check CHECK ((octet_length(logo) <= 524288)),
+  constraint merchant_brand_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES app.merchant(id),
+  constraint merchant_brand_name_check CHECK (((length(name) >= 1) AND (length(name) <= 60))),
+  constraint merchant_brand_site_url_check CHECK (((site_url ~ '^https://'::text) AND (length(site_url) <= 500)))
+);
+
 -- Chains that were ever enabled for a merchant.
 create table app.merchant_chain (
   merchant_id uuid not null,
@@ -3662,6 +3679,9 @@ CREATE OR REPLACE FUNCTION app.book_payment_of_failed_payout(s app.outgoing_paym
 -- Books what is noted of a chain and final at this height: second payments, and the fees of what failed or was cancelled. False if there was none.
 CREATE OR REPLACE FUNCTION app.book_second_payments(of_chain text, final_height integer) RETURNS boolean LANGUAGE plpgsql SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'auto' as a8480457401348f4e05bc8b8b6fb5dbc;
 
+-- What the payment page shows of a merchant, but for its logo.
+CREATE OR REPLACE FUNCTION app.brand_of(merchant uuid) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as b8a53e015ce4837b9677fd377440d8bf;
+
 -- Gives up an outgoing payment that is not final and pays no payout: a transaction that pays nobody uses up its nonce, or its outputs.
 CREATE OR REPLACE FUNCTION app.cancel_outgoing_payment(of_outgoing_payment uuid) RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path TO 'pg_catalog' as f80c95fe7816c955cfbf75377bd8870a;
 
@@ -4154,6 +4174,9 @@ CREATE OR REPLACE FUNCTION app.paid_from(r app.payment_request) RETURNS numeric 
 -- Hands out no nonce that a final transaction of this incident has used.
 CREATE OR REPLACE FUNCTION app.pass_nonces(of_incident app.incident) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as 744686b12b2a1325b357e5cc52d6729f;
 
+-- The logo of the merchant of a payment page, a PNG; null if it has none.
+CREATE OR REPLACE FUNCTION app.payment_logo(of_page_token text) RETURNS bytea LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 63879aad5f673aff96427d5f0c270136;
+
 -- Payment requests that are neither paid nor ended.
 CREATE OR REPLACE FUNCTION app.payment_metrics() RETURNS TABLE(metric text, labels json, value double precision) LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 39882ddfb8d4286ab19fb18b80126ca7;
 
@@ -4161,7 +4184,7 @@ CREATE OR REPLACE FUNCTION app.payment_metrics() RETURNS TABLE(metric text, labe
 CREATE OR REPLACE FUNCTION app.payment_missing(r app.payment_request) RETURNS numeric LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as ff9917f6385b1aa7e3951d66e59c139a;
 
 -- What the page of a payment request shows to a visitor who has its token. Its confirmations are those of the youngest pending receipt; null if none is pending. A cancelled request expired when it was cancelled. late_at: when money that no block has taken is late; null while none is waited for.
-CREATE OR REPLACE FUNCTION app.payment_page(of_page_token text) RETURNS SETOF app.payment_response LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 48987262b6ea684914dd65bccb182e9f;
+CREATE OR REPLACE FUNCTION app.payment_page(of_page_token text) RETURNS SETOF app.payment_response LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 574ccb90db04c8c4d06485a08711c9d7;
 
 -- The payment requests of a chain and token with these statuses and amounts, between two places: the newest.
 CREATE OR REPLACE FUNCTION app.payment_requests_of_amount(of_merchant uuid, of_chain text, of_token text, statuses text[], least_amount numeric, most_amount numeric, made_from timestamp with time zone, made_to timestamp with time zone, above bigint, below bigint, size integer) RETURNS SETOF app.payment_request LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 5561c12f98119d29c0f26fb6a1ca4ab7;
@@ -4450,6 +4473,9 @@ CREATE OR REPLACE FUNCTION app.rotate_webhook_secret(of_merchant uuid, endpoint 
 
 -- Numbers committed events that have no sequence, in the order of their insertion, at most batch of them; returns how many. Safe to run at any time and in several places.
 CREATE OR REPLACE FUNCTION app.sequence_events(batch integer DEFAULT 10000) RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as b807609872f736e4da0412e56a62ec46;
+
+-- Sets all that the payment page shows of a merchant; null is as without. The logo stays as it is if keep_logo.
+CREATE OR REPLACE FUNCTION app.set_brand(of_merchant uuid, new_name text, new_accent text, new_site_url text, new_help_url text, new_logo bytea, keep_logo boolean) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 302fb91fbe6113ffaad604cf0c3a2df5;
 
 -- Sets how many payouts that have begun to sweep a merchant may cancel within a day.
 CREATE OR REPLACE FUNCTION app.set_cancels_per_day(of_merchant uuid, most integer) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 50f943fab84f935e590e8d9d2baca55a;
@@ -6669,6 +6695,9 @@ CREATE OR REPLACE FUNCTION dashboard.begin_change(token text, request uuid) RETU
 -- When a day begins where the merchant is; or so many days later. Null if no day is given.
 CREATE OR REPLACE FUNCTION dashboard.begin_of_day(merchant uuid, day text, days_later integer DEFAULT 0) RETURNS timestamp with time zone LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as c3bb1f5d679f4ddba2ea5ae0eeac3fb3;
 
+-- What the payment page shows of the merchant, but for its logo.
+CREATE OR REPLACE FUNCTION dashboard.brand(token text) RETURNS json LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 01aa56d7b074b4d59681518ef39537a3;
+
 -- Cancels a payment request that is awaiting.
 CREATE OR REPLACE FUNCTION dashboard.cancel_payment_request(token text, request uuid, external_id text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as cc35e08e7b4efa28d44fc3b76c7b225e;
 
@@ -6743,6 +6772,9 @@ CREATE OR REPLACE FUNCTION dashboard.limit_session() RETURNS trigger LANGUAGE pl
 
 -- The person of a session that may change second factors and the password: none is set up yet, or one was shown within ten minutes. Locks the person.
 CREATE OR REPLACE FUNCTION dashboard.lock_second_factors(of_token text) RETURNS uuid LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as db8e04188deac850b52c2de1c119e956;
+
+-- The logo of the merchant, a PNG; null if it has none.
+CREATE OR REPLACE FUNCTION dashboard.logo(token text) RETURNS bytea LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as bfdade16d0df51328b72c128ea2b4e3d;
 
 -- The person of a session, and the merchant.
 CREATE OR REPLACE FUNCTION dashboard.me(token text) RETURNS json LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 596f134555e48f8557757fbb3ac7fa4f;
@@ -6851,6 +6883,9 @@ CREATE OR REPLACE FUNCTION dashboard.series_of(merchant uuid) RETURNS TABLE(seri
 
 -- Sets up the authenticator of the person of a session, in place of one that was there, with new recovery codes.
 CREATE OR REPLACE FUNCTION dashboard.set_authenticator(of_token text, of_secret text, code_hashes bytea[]) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 8eef1ba530408e140916ec07e6a81346;
+
+-- Sets all that the payment page shows of the merchant; null is as without.
+CREATE OR REPLACE FUNCTION dashboard.set_brand(token text, request uuid, name text, accent text, site_url text, help_url text, logo bytea, keep_logo boolean) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 5bd10f3b028a4469c2eef958a874ce81;
 
 -- Sets how much of a new payment request may be missing; those that exist keep theirs.
 CREATE OR REPLACE FUNCTION dashboard.set_payment_tolerance(token text, request uuid, bps integer) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 6fe7692c632597c9c1d205b6b1f2ee84;
@@ -7188,6 +7223,7 @@ grant execute on function app.match_key(text,boolean) to sluice_api;
 grant execute on function app.metrics() to sluice_api;
 grant execute on function app.note_key_use(bytea) to sluice_api;
 grant execute on function app.paid_from(app.payment_request) to sluice_api;
+grant execute on function app.payment_logo(text) to sluice_api;
 grant execute on function app.payment_missing(app.payment_request) to sluice_api;
 grant execute on function app.payment_page(text) to sluice_api;
 grant execute on function app.payment_requests_of_amount(uuid,text,text,text[],numeric,numeric,timestamp with time zone,timestamp with time zone,bigint,bigint,integer) to sluice_api;
@@ -7341,6 +7377,7 @@ alter role sluice_dashboard set statement_timeout = '10s';
 grant execute on function dashboard.api_keys(text) to sluice_dashboard;
 grant execute on function dashboard.audit_list(text,jsonb,text,integer) to sluice_dashboard;
 grant execute on function dashboard.balance(text,text,text) to sluice_dashboard;
+grant execute on function dashboard.brand(text) to sluice_dashboard;
 grant execute on function dashboard.cancel_payment_request(text,uuid,text) to sluice_dashboard;
 grant execute on function dashboard.cancel_payout(text,uuid,text) to sluice_dashboard;
 grant execute on function dashboard.charts(text,text[],integer) to sluice_dashboard;
@@ -7356,6 +7393,7 @@ grant execute on function dashboard.deposit(text,text) to sluice_dashboard;
 grant execute on function dashboard.deposit_list(text,jsonb,text,integer) to sluice_dashboard;
 grant execute on function dashboard.deposit_rows(text,jsonb,numeric,integer) to sluice_dashboard;
 grant execute on function dashboard.has_payment_requests(text) to sluice_dashboard;
+grant execute on function dashboard.logo(text) to sluice_dashboard;
 grant execute on function dashboard.me(text) to sluice_dashboard;
 grant execute on function dashboard.news(text[]) to sluice_dashboard;
 grant execute on function dashboard.overview(text) to sluice_dashboard;
@@ -7375,6 +7413,7 @@ grant execute on function dashboard.require_full_rights(text) to sluice_dashboar
 grant execute on function dashboard.revoke_api_key(text,uuid,text) to sluice_dashboard;
 grant execute on function dashboard.rotate_webhook_secret(text,uuid,text) to sluice_dashboard;
 grant execute on function dashboard.search(text,text) to sluice_dashboard;
+grant execute on function dashboard.set_brand(text,uuid,text,text,text,text,bytea,boolean) to sluice_dashboard;
 grant execute on function dashboard.set_payment_tolerance(text,uuid,integer) to sluice_dashboard;
 grant execute on function dashboard.set_payout_address(text,uuid,text,text) to sluice_dashboard;
 grant execute on function dashboard.set_time_zone(text,uuid,text) to sluice_dashboard;

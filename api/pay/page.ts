@@ -1,6 +1,7 @@
 // The page on which a customer pays, as HTML. Promises: without JavaScript it shows the same and reloads itself; it
 // loads nothing from other servers; a merchant's name is always shown as text, and does not change the text around it.
 import {readFileSync} from 'node:fs'
+import {textOn} from '../../base/colour.ts'
 import {escaped} from '../../base/html.ts'
 import {type ChainSettings, familyOf} from '../../chains/families.ts'
 import {designTokens, securityPolicy} from '../page-headers.ts'
@@ -13,14 +14,24 @@ const script = read('browser.js')
 
 const secondsBetweenReloads = 15
 
-export const policy = securityPolicy({style, script, more: ["img-src 'self' data:", "connect-src 'self'"]})
+export const policy = securityPolicy({
+  style,
+  script,
+  hasSheet: true,
+  more: ["img-src 'self' data:", "connect-src 'self'"],
+})
 
 export function pageOf(pageToken: string, payment: Payment, shown: Shown, settings: ChainSettings): string {
-  const {amount, token, address, merchant_name, display_name, external_id, return_url} = payment
+  const {amount, token, address, merchant_name, display_name, external_id, return_url, brand} = payment
   const isFinal = shown.poll_seconds === null
   const isAddress = shown.code === address
   const body = `<main data-token="${escaped(pageToken)}" data-shown="${escaped(JSON.stringify(shown))}">
-<p class="soft">Payment to <bdi>${escaped(merchant_name)}</bdi>, reference <bdi>${escaped(external_id)}</bdi></p>
+${
+  brand.has_logo
+    ? `<img class="logo" src="${escaped(pageToken)}/logo.png" alt="">
+`
+    : ''
+}<p class="soft">Payment to <bdi>${escaped(merchant_name)}</bdi>, reference <bdi>${escaped(external_id)}</bdi></p>
 <h1>${escaped(amount)} ${escaped(token)}</h1>
 <p class="soft">${escaped(display_name)} on ${escaped(networkOf(settings))}</p>
 <div id="live" data-state="${shown.state}" role="status" aria-live="polite" aria-atomic="true"><h2 id="heading">${escaped(shown.heading)}</h2><p id="text">${escaped(shown.text)}</p></div>
@@ -39,8 +50,22 @@ export function pageOf(pageToken: string, payment: Payment, shown: Shown, settin
 </section>
 <p id="copied" role="status"></p>
 <p id="transaction" class="soft"${hiddenUnless(shown.txid !== null)}>Transaction <a id="txid"${shown.transaction_url === null ? '' : ` href="${escaped(shown.transaction_url)}"`} rel="noreferrer" title="${escaped(shown.txid ?? '')}">${escaped(shown.transaction ?? '')}</a> <button type="button" data-copies="txid" hidden>Copy transaction</button></p>
-${return_url === null ? '' : `<p><a href="${escaped(return_url)}" rel="noreferrer">Back to <bdi>${escaped(merchant_name)}</bdi></a></p>\n`}</main><script>${script}</script>`
-  return documentOf(`${shown.heading}: ${amount} ${token}`, body, isFinal ? undefined : noscriptReload)
+${return_url === null ? '' : `<p><a href="${escaped(return_url)}" rel="noreferrer">Back to <bdi>${escaped(merchant_name)}</bdi></a></p>\n`}${linksOf(payment)}</main><script>${script}</script>`
+  const sheet = brand.accent === null ? '' : `<link rel="stylesheet" href="${escaped(pageToken)}/brand.css">`
+  return documentOf(`${shown.heading}: ${amount} ${token}`, body, {sheet, reload: isFinal ? '' : noscriptReload})
+}
+
+/** The style sheet of a merchant's colour. It is behind text only where black or white reads well on it: on buttons. */
+export const brandSheet = (accent: string): string =>
+  `.button{background:${accent};border-color:${accent};color:${textOn(accent)}}`
+
+/** Where a customer finds the merchant. */
+function linksOf({merchant_name, brand}: Payment): string {
+  const links = [
+    [brand.site_url, `<bdi>${escaped(merchant_name)}</bdi>`],
+    [brand.help_url, 'Help'],
+  ].flatMap(([url, name]) => (url ? [`<a href="${escaped(url)}" rel="noreferrer">${name}</a>`] : []))
+  return links.length ? `<p class="soft">${links.join(' · ')}</p>\n` : ''
 }
 
 /** What is shown if the page cannot be. */
@@ -53,7 +78,7 @@ export function refusalOf(status: number, message: string): string {
   return documentOf(
     'Please wait',
     `<main><h1>This page cannot be shown at the moment</h1><p>It tries again automatically. A payment that you have sent counts in any case.</p><p class="soft">${escaped(message)}</p></main>`,
-    reload,
+    {reload},
   )
 }
 
@@ -70,8 +95,8 @@ function networkOf(settings: ChainSettings): string {
   return `${settings.chain.displayName} (${familyOf(settings).networkName(settings)})`
 }
 
-function documentOf(title: string, body: string, more = ''): string {
+function documentOf(title: string, body: string, {sheet = '', reload = ''} = {}): string {
   return `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="robots" content="noindex"><link rel="icon" href="data:,"><meta name="color-scheme" content="light dark">${more}<title>${escaped(title)}</title><style>${style}</style></head><body>
+<meta name="robots" content="noindex"><link rel="icon" href="data:,"><meta name="color-scheme" content="light dark">${reload}<title>${escaped(title)}</title><style>${style}</style>${sheet}</head><body>
 ${body}</body></html>`
 }

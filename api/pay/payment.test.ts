@@ -9,6 +9,7 @@ const payment: Payment = {
   token: 'BTC',
   display_name: 'Bitcoin',
   merchant_name: 'Shop',
+  brand: {accent: null, site_url: null, help_url: null, has_logo: false},
   address: 'tb1q',
   amount: '1',
   status: 'detected',

@@ -2,6 +2,7 @@
 // nothing after the request has expired; amounts are exact.
 
 import {z} from 'zod'
+import {isColour} from '../../base/colour.ts'
 import {formatUnits, parseUnits} from '../../base/units.ts'
 import {type ChainSettings, familyOf, formsOf} from '../../chains/families.ts'
 import {codeFor} from '../../chains/payment-code.ts'
@@ -18,6 +19,12 @@ export const Payment = z.object({
   token: z.string(),
   display_name: z.string(),
   merchant_name: z.string(),
+  brand: z.object({
+    accent: z.string().refine(isColour).nullable(),
+    site_url: z.string().nullable(),
+    help_url: z.string().nullable(),
+    has_logo: z.boolean(),
+  }),
   address: z.string(),
   amount: z.string(),
   status: z.enum(['awaiting', 'detected', 'paid', 'expired', 'underpaid', 'cancelled']),

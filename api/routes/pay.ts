@@ -10,12 +10,13 @@ import type {App, Context} from '../app.ts'
 import {statement} from '../database.ts'
 import {notFound, nothingDue, tooMany} from '../errors.ts'
 import {pageHeaders} from '../page-headers.ts'
-import {pageOf, policy, refusalOf} from '../pay/page.ts'
+import {brandSheet, pageOf, policy, refusalOf} from '../pay/page.ts'
 import {Payment, shownOf} from '../pay/payment.ts'
 import {RateLimiter} from '../rate-limit.ts'
 import {settingsWith} from '../tokens.ts'
 
 const readPayment = statement('read_payment_page', 'select body from app.payment_page($1)')
+const readLogo = statement('read_payment_logo', 'select app.payment_logo($1)')
 
 const headers = pageHeaders(policy)
 
@@ -50,6 +51,18 @@ export function pay(app: App, context: Context): void {
     if (text === null) throw nothingDue()
     reply.header('content-type', 'image/svg+xml')
     return qrSvg(text)
+  })
+
+  app.get('/pay/:token/logo.png', {...options, onSend: guarded}, async ({params: {token}}, reply) => {
+    await read(token)
+    const [logo] = (await db.primary.read<[Buffer | null]>(readLogo, [token]))!
+    if (logo === null) throw notFound('payment_request')
+    return reply.header('content-type', 'image/png').send(logo)
+  })
+  app.get('/pay/:token/brand.css', {...options, onSend: guarded}, async ({params: {token}}, reply) => {
+    const {accent} = (await read(token)).payment.brand
+    reply.header('content-type', 'text/css; charset=utf-8')
+    return accent === null ? '' : brandSheet(accent)
   })
 
   /** Takes one of the allowance of a page. Whoever has used it up waits: a loop then costs nobody else anything. */

@@ -19,6 +19,8 @@ const back = [
 ] as const
 const timeoutMs = 30_000
 const bodyLimit = 64 * 1024
+/** Of the one form with a file. */
+const uploads: Record<string, number> = {'/settings/payment-page': 768 * 1024}
 
 export function forward(context: Context, socket: string): void {
   context.app.register(async app => {
@@ -42,14 +44,14 @@ export function forward(context: Context, socket: string): void {
 }
 
 /** Of a body without a length it would be known too late that it is too long. */
-function requireShort({headers}: FastifyRequest): void {
+function requireShort({headers, url}: FastifyRequest): void {
   if (headers['transfer-encoding'])
     throw new Refusal(
       411,
       'This was refused',
       'The length of what was sent is not known. Browsers say it; if you are the operator, let the proxy pass it on.',
     )
-  if (Number(headers['content-length'] ?? 0) > bodyLimit)
+  if (Number(headers['content-length'] ?? 0) > (uploads[url] ?? bodyLimit))
     throw new Refusal(413, 'This is too long', 'What you sent is too long. Please go back and shorten it.')
 }
 

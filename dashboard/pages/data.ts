@@ -180,6 +180,17 @@ export type ChartSeries = z.infer<typeof ChartSeries>
 export const Charts = z.object({days: z.array(z.string()), series: z.array(ChartSeries)})
 export type Charts = z.infer<typeof Charts>
 
+/** What the payment page shows of the merchant; null is as without. */
+export const Brand = z.object({
+  name: z.string().nullable(),
+  /** Such as #0b5cad. */
+  accent: z.string().nullable(),
+  site_url: z.string().nullable(),
+  help_url: z.string().nullable(),
+  has_logo: z.boolean(),
+})
+export type Brand = z.infer<typeof Brand>
+
 /** One thing that a search found. */
 export const Found = z.object({
   kind: z.enum(['user', 'deposit', 'payout', 'payout_address', 'payment_request', 'endpoint', 'delivery', 'api_key']),
@@ -289,6 +300,9 @@ export class Data {
   statements = (from: string, to: string) => this.#call(z.array(Statement), 'statements', from, to)
   statementLines = (asked: Asked, before?: string): Promise<Page<StatementLine>> =>
     this.#call(pageOf(StatementLine), 'statement_list', asked, before ?? null, linesOfPage)
+  brand = () => this.#call(Brand, 'brand')
+  /** A PNG. */
+  logo = () => this.#call(z.instanceof(Buffer).nullable(), 'logo')
   hasPaymentRequests = () => this.#call(z.boolean(), 'has_payment_requests')
   search = (text: string) => this.#call(z.array(Found), 'search', text)
 
@@ -308,6 +322,13 @@ export class Data {
     this.#call(Id, 'create_api_key', request, secretHash, label, scopes)
   revokeApiKey = (request: string, id: string) => this.#call(z.unknown(), 'revoke_api_key', request, id)
   setTimeZone = (request: string, zone: string) => this.#call(z.unknown(), 'set_time_zone', request, zone)
+  /** `logo`: a PNG; null for none, undefined for the one that there is. */
+  setBrand = (request: string, {name, accent, site_url, help_url}: Omit<Brand, 'has_logo'>, logo?: Buffer | null) =>
+    this.#call(
+      z.unknown(),
+      'set_brand',
+      ...[request, name, accent, site_url, help_url, logo ?? null, logo === undefined],
+    )
   setPaymentTolerance = (request: string, bps: number) => this.#call(z.unknown(), 'set_payment_tolerance', request, bps)
   /** Rejects with SL503 while no address is free. */
   createPaymentRequest = (request: string, asked: NewPaymentRequest) =>

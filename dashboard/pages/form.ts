@@ -79,7 +79,7 @@ export async function submit<Schema extends z.ZodRawShape>(
   reply: FastifyReply,
   {url, fields, act, again, done}: Form<Schema>,
 ): Promise<Sent> {
-  const {request: _, ...typed} = fieldsOf(request.body)
+  const {request: _, ...typed} = textsOf(request.body)
   request.formUrl = urlOf(url, typed)
   const refuse = async (view: View | Promise<View>) => {
     reply.code(422)
@@ -98,6 +98,10 @@ export async function submit<Schema extends z.ZodRawShape>(
     return refuse(refusal === doneAlready ? alreadyDone(doneAlready, done) : again(typed, refusal))
   }
 }
+
+/** What was typed, without files: a form that is shown again asks for these again. */
+const textsOf = (body: unknown): Fields =>
+  Object.fromEntries(Object.entries(fieldsOf(body)).filter(([, value]) => !Buffer.isBuffer(value)))
 
 /** What people call a field, if it is not its name. */
 const names: Record<string, string> = {q: 'the search', url: 'the URL'}

@@ -1,9 +1,11 @@
 // The server of the pages on a real socket and a real database: what becomes of requests that show no page, and the
 // streams of live pages.
+import {randomUUID} from 'node:crypto'
 import {mkdtempSync, rmSync} from 'node:fs'
 import {type IncomingMessage, request} from 'node:http'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
+import {decode, encode} from 'fast-png'
 import type pg from 'pg'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {logger} from '../../base/log.ts'
@@ -15,6 +17,7 @@ import {Money} from '../../test/support/money.ts'
 import type {TestUser} from '../../test/support/people.ts'
 import {until} from '../../test/support/until.ts'
 import {type App, refusalOf} from './app.ts'
+import {Data} from './data.ts'
 import {buildServer} from './server.ts'
 
 const folder = mkdtempSync(path.join(tmpdir(), 'sluice-pages-'))
@@ -190,6 +193,64 @@ test('a form that needs the second factor again leads there, with what was typed
   expect([target.pathname, target.searchParams.get('notice')]).toEqual(['/second-factor', 'not-done'])
   expect(target.searchParams.get('next')).toMatch(/^\/api-keys\/new\?.*label=till(\+|%20)7/)
   expect(await money.db.rows('select from app.api_key where merchant_id = $1', [shop.merchantId])).toEqual([])
+})
+
+test('the payment page is changed by a form with a file; what cannot be used is refused with the reason, and nothing changes', async () => {
+  const picture = Buffer.from(
+    encode({width: 2, height: 1, data: Uint8Array.of(1, 2, 3, 255, 4, 5, 6, 255), channels: 4}),
+  )
+  const sent = async (fields: Record<string, string>, file?: Buffer) => {
+    const form = new FormData()
+    for (const [name, value] of Object.entries({request: randomUUID(), ...fields})) form.set(name, value)
+    form.set('logo', new Blob(file ? [new Uint8Array(file)] : []), file ? 'logo.svg' : '')
+    const {headers, body} = new Request('http://x', {method: 'POST', body: form})
+    const payload = Buffer.from(await new Response(body).arrayBuffer())
+    const {statusCode, body: text} = await app.inject({
+      method: 'POST',
+      url: '/settings/payment-page',
+      headers: {'sluice-session': ada.token, 'content-type': headers.get('content-type')!},
+      payload,
+    })
+    return [statusCode, /<p role="alert" class="alert">([^<]+)/.exec(text)?.[1]]
+  }
+  const data = new Data(pool, ada.token)
+  expect(
+    await sent({name: 'Ada’s shop', accent: '#0B5CAD', site_url: 'https://shop.example', help_url: ''}, picture),
+  ).toEqual([303, undefined])
+  const brand = {
+    name: 'Ada’s shop',
+    accent: '#0b5cad',
+    site_url: 'https://shop.example',
+    help_url: null,
+    has_logo: true,
+  }
+  expect(await data.brand()).toEqual(brand)
+  expect([...decode((await data.logo())!).data]).toEqual([1, 2, 3, 255, 4, 5, 6, 255])
+  expect(
+    (await app.inject({url: '/settings/payment-page/logo.png', headers: {'sluice-session': ada.token}})).headers[
+      'content-type'
+    ],
+  ).toBe('image/png')
+  for (const [fields, file, why] of [
+    [{accent: '#ffff00'}, undefined, /^Accent must be darker/],
+    [{accent: 'red'}, undefined, /must be a colour such as #0b5cad/],
+    [{site_url: 'http://shop.example'}, undefined, /must begin with https/],
+    [{help_url: 'javascript:alert(1)'}, undefined, /must begin with https/],
+    [{name: 'a\u202eb'}, undefined, /direction of writing/],
+    [{}, Buffer.from('<svg/>'), /must be a PNG or a JPEG/],
+    [{no_logo: '1'}, picture, /but not both/],
+  ] as const) {
+    const [status, said] = await sent({name: 'x', ...fields}, file)
+    expect([status, said], JSON.stringify(fields)).toEqual([422, expect.stringMatching(why)])
+  }
+  expect((await sent({}, Buffer.alloc(800 * 1024)))[0]).toBe(413)
+  expect(await data.brand()).toEqual(brand)
+  expect(await sent({name: 'Ada’s shop'})).toEqual([303, undefined]) // an empty file leaves the logo
+  expect(await data.brand()).toMatchObject({accent: null, has_logo: true})
+  expect(await sent({no_logo: '1'})).toEqual([303, undefined])
+  expect(await data.brand()).toMatchObject({name: null, has_logo: false})
+  const late = new Data(pool, await newSession(money.db, ada.userId, {secondFactorIn: '-601 s'}))
+  await expect(late.setBrand(randomUUID(), {...brand, name: 'x'})).rejects.toMatchObject({code: 'SLSTP'})
 })
 
 test('a stream says only that there is news, and ends with its session', async () => {

@@ -20,6 +20,7 @@ import {auditLog} from './routes/audit-log.ts'
 import {charts} from './routes/charts.ts'
 import {deposits} from './routes/deposits.ts'
 import {overview} from './routes/overview.ts'
+import {paymentPage} from './routes/payment-page.ts'
 import {paymentRequests} from './routes/payment-requests.ts'
 import {payoutAddresses} from './routes/payout-addresses.ts'
 import {payouts} from './routes/payouts.ts'
@@ -28,9 +29,12 @@ import {settings} from './routes/settings.ts'
 import {statements} from './routes/statements.ts'
 import {users} from './routes/users.ts'
 import {webhooks} from './routes/webhooks.ts'
+import {readUpload} from './upload.ts'
 import {sentence} from './view.ts'
 
 const bodyLimitBytes = 64 * 1024
+/** Of a form with a file. */
+const uploadLimitBytes = 768 * 1024
 
 export interface ServerOptions extends Context {
   /** With the role sluice_dashboard. */
@@ -83,6 +87,7 @@ export async function buildServer({pool, log, outage, ...context}: ServerOptions
     webhooks,
     auditLog,
     settings,
+    paymentPage,
     search,
   ])
     routes(app, context)
@@ -105,6 +110,9 @@ function acceptForms(app: App): void {
     const fields = new URLSearchParams(body as string)
     const all = [...new Set(fields.keys())].map(name => [name, fields.getAll(name)] as const)
     done(null, Object.fromEntries(all.map(([name, values]) => [name, values.length > 1 ? values : values[0]])))
+  })
+  app.addContentTypeParser('multipart/form-data', {bodyLimit: uploadLimitBytes}, (request, payload, done) => {
+    readUpload(request.headers, payload).then(fields => done(null, fields), done)
   })
 }
 

@@ -36,6 +36,7 @@ test('the routes that change something are known to this test', () => {
     '/payout-addresses/:chain',
     '/payouts',
     '/payouts/:id/cancel',
+    '/settings/payment-page',
     '/settings/time-zone',
     '/webhooks',
     '/webhooks/:id/delete',

@@ -78,7 +78,9 @@ export const fill = (path: string, ids: Record<string, string>) =>
 /** The paths of every page, with these ids in them. */
 export const pagesOf = ({pages}: Site, ids: Record<string, string>) => [
   ...routesOf(pages)
-    .filter(({path, methods}) => methods.includes('GET') && !/\/(part|download)$|^\/(live|api-docs)$|\*/.test(path))
+    .filter(
+      ({path, methods}) => methods.includes('GET') && !/\/(part|download|logo\.png)$|^\/(live|api-docs)$|\*/.test(path),
+    )
     .map(({path}) => (path === '/payouts/new' ? `${path}?chain=ETH&token=USDC` : fill(path, ids))),
   '/sign-in',
   '/second-factor?notice=not-done',
@@ -99,7 +101,7 @@ export async function stateOf({money}: Site): Promise<unknown> {
        (select json_agg(k order by k.id) from app.api_key k) as keys, (select json_agg(p order by p.id) from app.payout p) as payouts,
        (select json_agg(to_jsonb(w) - 'failing_since' order by w.id) from app.webhook_endpoint w) as endpoints,
        (select json_agg(a order by a.chain, a.address) from app.payout_address a) as addresses,
-       (select json_agg(json_build_array(m.payment_tolerance_bps, m.time_zone) order by m.id) from app.merchant m) as settings,
+       (select json_agg(json_build_array(m.payment_tolerance_bps, m.time_zone) order by m.id) from app.merchant m) as settings, (select json_agg(b order by b.merchant_id) from app.merchant_brand b) as brands,
        (select json_agg(r order by r.id) from app.payment_request r) as requests,
        (select count(*)::int from app.delivery) as deliveries, (select json_agg(s.token order by s.id) from auth.session s) as sessions,
        (select json_agg(a.password order by a.id) from auth.account a) as passwords, (select count(*)::int from auth.authenticator) as authenticators`,
@@ -118,6 +120,9 @@ export const filled = (email: string) =>
     reference: 'x',
     hours: '24',
     time_zone: 'Europe/Berlin',
+    accent: '#0b5cad',
+    site_url: 'https://shop.example',
+    help_url: 'https://shop.example/help',
     chain: 'ETH',
     token: 'USDC',
     url: 'https://example.com/',

@@ -1,6 +1,6 @@
 // Settings of the account.
 import {html} from '../../../base/html.ts'
-import {alert, card, formId, notice, select} from '../../components.ts'
+import {alert, button, card, formId, notice, select} from '../../components.ts'
 import {type Fields, one, type View} from '../view.ts'
 
 const zones = ['UTC', ...Intl.supportedValuesOf('timeZone').filter(zone => zone !== 'UTC')].map(
@@ -25,5 +25,9 @@ export const settingsPage = (timeZone: string, {typed = {}, error, saved}: State
       value: one(typed.time_zone) ?? timeZone,
       options: zones.some(([zone]) => zone === timeZone) ? zones : [...zones, [timeZone, timeZone]],
     })}<button class="quiet">Save the time zone</button></form>`,
+  })}${card({
+    title: 'Payment page',
+    body: html`<p>How you look on the pages of your payment requests: name, logo, colour and links.</p>`,
+    action: button('/settings/payment-page', 'See it', 'quiet'),
   })}`,
 })

@@ -25,16 +25,17 @@ $$;
 comment on function app.read_payment_request is 'The current state of a merchant''s payment request, with its receipts. Its amount outside of the body is what is to be sent now: 0 once enough was seen, and after its end.';
 grant execute on function app.read_payment_request to sluice_api;
 
--- The token shows this one request, and nothing else of the merchant but its name.
+-- The token shows this one request, and nothing else of the merchant but its name and its look.
 create or replace function app.payment_page(of_page_token text) returns setof app.payment_response
 language sql stable security definer set search_path = pg_catalog as $$
   select row_to_json(b)::text, r.chain, r.token, w.address, r.amount::text
   from app.payment_request r
   join app.asset a on a.chain = r.chain and a.token = r.token
   join app.merchant m on m.id = r.merchant_id
+  left join app.merchant_brand n on n.merchant_id = m.id
   join app.address w on w.payment_request_id = r.id and w.chain = r.chain
   cross join lateral (
-    select r.chain, a.token, a.display_name, m.name as merchant_name, w.address, app.decimal(r.amount, a.decimals) as amount, r.status,
+    select r.chain, a.token, a.display_name, coalesce(n.name, m.name) as merchant_name, app.brand_of(m.id) as brand, w.address, app.decimal(r.amount, a.decimals) as amount, r.status,
       app.decimal(r.received, a.decimals) as amount_received, app.decimal(r.pending, a.decimals) as amount_pending,
       app.decimal(app.payment_missing(r), a.decimals) as amount_missing,
       (select min(app.confirmations(r.chain, c.block_height)) from app.receipt c where c.payment_request_id = r.id and c.status = 'pending')

@@ -1,0 +1,94 @@
+// How the merchant looks on the pages of its payment requests: what there is, as customers see it, and its form.
+import {textOn} from '../../../base/colour.ts'
+import {type Html, html} from '../../../base/html.ts'
+import {alert, button, card, choices, decide, facts, field, formId, notice} from '../../components.ts'
+import type {Brand} from '../data.ts'
+import {type Fields, one, type View} from '../view.ts'
+
+interface Shown {
+  brand: Brand
+  /** The name of the account. */
+  merchant: string
+  isSaved: boolean
+}
+
+const parent = ['/settings', 'Settings'] as const
+
+export const paymentPagePage = ({brand, merchant, isSaved}: Shown): View => ({
+  title: 'Payment page',
+  section: '/settings',
+  parent,
+  actions: button('/settings/payment-page/edit', 'Change it'),
+  body: html`${isSaved && notice('The pages of all payment requests look like this now.')}<div class="columns">${card({
+    title: 'What your customers see',
+    body: preview(brand, brand.name ?? merchant),
+  })}${card({
+    title: 'Details',
+    body: facts([
+      ['Name', brand.name ?? html`${merchant} <span class="soft small">(of the account)</span>`],
+      ['Colour of buttons', brand.accent ?? 'as it is without'],
+      ['Logo', brand.has_logo ? 'yes' : 'none'],
+      ['Link to your site', brand.site_url ?? 'none'],
+      ['Link to your help', brand.help_url ?? 'none'],
+    ]),
+  })}</div>`,
+})
+
+/** A drawing: a style of its own would be refused here. */
+const preview = ({accent, has_logo, site_url, help_url}: Brand, name: string): Html =>
+  html`<svg class="preview" viewBox="0 0 300 190" role="img" aria-label="The payment page, in small: ${name}"><rect width="300" height="190" fill="#ffffff"/>${
+    has_logo &&
+    html`<image href="/settings/payment-page/logo.png" x="16" y="12" width="110" height="36" preserveAspectRatio="xMinYMid meet"/>`
+  }<g fill="#1b1f24" font-size="11"><text x="16" y="66" fill="#59636e">Payment to ${name}, reference acme-1042</text><text x="16" y="92" font-size="22" font-weight="700">25 USDC</text></g><rect x="16" y="108" width="268" height="34" rx="8" fill="${accent ?? '#0b5cad'}"/><text x="150" y="129.5" text-anchor="middle" font-size="12" font-weight="600" fill="${textOn(accent ?? '#0b5cad')}">Open in wallet</text><text x="16" y="168" font-size="10" fill="#59636e">${[
+    site_url && name,
+    help_url && 'Help',
+  ]
+    .filter(Boolean)
+    .join(' · ')}</text></svg>`
+
+export const editPaymentPage = (brand: Brand, typed: Fields, error?: string): View => {
+  const value = (name: 'name' | 'accent' | 'site_url' | 'help_url') => one(typed[name]) ?? brand[name] ?? ''
+  return {
+    title: 'Change the payment page',
+    section: '/settings',
+    parent: ['/settings/payment-page', 'Payment page'],
+    body: html`<section class="card narrow">${alert(error)}<form method="post" action="/settings/payment-page" enctype="multipart/form-data">${formId()}${field(
+      {
+        label: 'Name',
+        name: 'name',
+        value: value('name'),
+        maxlength: 60,
+        isOptional: true,
+        isFirst: true,
+        autocomplete: 'off',
+        help: 'As your customers know you. Empty: the name of the account.',
+      },
+    )}${field({
+      label: 'Colour of buttons',
+      name: 'accent',
+      value: value('accent'),
+      maxlength: 7,
+      isOptional: true,
+      autocomplete: 'off',
+      help: 'Such as #0b5cad. It must be dark enough to be seen on white; the text on it is black or white, whichever reads better.',
+    })}<label class="field"><span>Logo</span><input type="file" name="logo" accept="image/png,image/jpeg"><small>A PNG or a JPEG of at most 512 KiB and 2000 pixels on each side. It is made 256 pixels large at most. Left empty, the present one stays.</small></label>${
+      brand.has_logo && choices('No logo', 'no_logo', [{value: '1', label: 'Show no logo any more'}], [])
+    }${field({
+      label: 'Link to your site',
+      name: 'site_url',
+      type: 'url',
+      value: value('site_url'),
+      maxlength: 500,
+      isOptional: true,
+      help: 'Begins with https://',
+    })}${field({
+      label: 'Link to your help',
+      name: 'help_url',
+      type: 'url',
+      value: value('help_url'),
+      maxlength: 500,
+      isOptional: true,
+      help: 'Where customers ask when something went wrong.',
+    })}${decide('Save the payment page', '/settings/payment-page')}</form></section>`,
+  }
+}
