@@ -16,6 +16,7 @@ import {benchDerive} from './derive.ts'
 import {benchElectrum} from './electrum.ts'
 import {benchFailover, benchQuorum, failoverTable} from './failover.ts'
 import {benchLatency} from './latency.ts'
+import {benchMoney} from './money.ts'
 import {benchPayPage} from './pay-page.ts'
 import {benchPayoutRate, benchRecovery, benchSweeps, benchTronSweeps} from './payouts.ts'
 import {benchProcesses} from './processes.ts'
@@ -105,6 +106,9 @@ const benches: Record<string, () => Promise<void>> = {
   },
   async dashboard() {
     results.push(...(await benchDashboard()))
+  },
+  async money() {
+    results.push(...(await benchMoney()))
   },
   async analytics() {
     results.push(...(await benchAnalytics()))

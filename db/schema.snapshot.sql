@@ -4586,7 +4586,7 @@ CREATE OR REPLACE FUNCTION app.time_out_payout(of_payout uuid, timeout_ms bigint
 CREATE OR REPLACE FUNCTION app.tolerance_of(of_merchant uuid, amount numeric, given text, decimals integer) RETURNS numeric LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog' as 3e7b71c7925eec6d87f1842dd54b15c1;
 
 -- How many, and how much, a series had until the beginning of a quarter of an hour.
-CREATE OR REPLACE FUNCTION app.total_at(of_merchant uuid, of_series text, of_about text, of_time timestamp with time zone) RETURNS TABLE(count bigint, amount numeric) LANGUAGE sql STABLE ROWS 1 SET search_path TO 'pg_catalog' as 529c39b244f63bc25c29a54e3d9c83ad;
+CREATE OR REPLACE FUNCTION app.total_at(of_merchant uuid, of_series text, of_about text, of_time timestamp with time zone) RETURNS TABLE(count bigint, amount numeric) LANGUAGE sql STABLE ROWS 1 as c924e50a0c8a8d96adbf7d40a365cdfd;
 
 -- The treasury's address on a chain; null until custody has derived it.
 CREATE OR REPLACE FUNCTION app.treasury_address(of_chain text) RETURNS text LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 8499701c70b993af3647038e0c5930b5;
