@@ -4,7 +4,9 @@
 // at the time. STATEMENT_STEPS=2000 takes more steps than the quick suite.
 import fc from 'fast-check'
 import {afterAll, beforeAll, expect, test} from 'vitest'
+import type {Charts} from '../dashboard/pages/data.ts'
 import {assertBooks} from '../test/support/books.ts'
+import {signIn} from '../test/support/dashboard.ts'
 import {Money} from '../test/support/money.ts'
 import type {TestUser} from '../test/support/people.ts'
 
@@ -153,6 +155,7 @@ class History {
   async #checkPeriod(merchantId: string, from: Date, to: Date): Promise<void> {
     const statements = await read<Sums[]>('app.read_statements($1, null, null, $2, $3)', merchantId, from, to)
     const lines = await linesOf(merchantId, from, to)
+    const rows = await rowsOf(merchantId, from, to)
     const [before, after] = await Promise.all([balancesAt(merchantId, from), balancesAt(merchantId, to)])
     for (const token of tokens) {
       const sums = statements.find(statement => statement.token === token)
@@ -163,12 +166,53 @@ class History {
       }
       expect([units(sums.opening_balance), units(sums.closing_balance)]).toEqual([before(token), after(token)])
       expect(sumOf([sums.opening_balance, ...kinds.map(kind => sums[kind])])).toBe(units(sums.closing_balance))
+      const ofFile = (type: string) =>
+        sumOf(rows.filter(row => row.token === token && row.type === type).map(row => row.amount))
+      expect([ofFile('opening_balance'), ofFile('closing_balance')]).toEqual([before(token), after(token)])
+      for (const line of new Set(own.map(({type}) => type)))
+        expect(ofFile(line)).toBe(sumOf(own.filter(({type}) => type === line).map(({amount}) => amount)))
       for (const kind of kinds)
         expect(sumOf(own.filter(({type}) => type === kind.replace(/s(_|$)/, '$1')).map(({amount}) => amount))).toBe(
           units(sums[kind]),
         )
     }
   }
+}
+
+/** Of a file, page by page: the closing balances, the lines, the opening balances. */
+async function rowsOf(merchantId: string, from: Date, to: Date): Promise<Line[]> {
+  const found: Line[] = []
+  for (let place: string | null = null; ; ) {
+    const {rows}: {rows: (Line & {place: string})[]} = await money.db.pool.query(
+      'select place::text, token, type, amount::text from app.statement_rows($1, $2, $3, 3)',
+      [merchantId, JSON.stringify({from, to}), place],
+    )
+    if (!rows.length) break
+    place = rows.at(-1)!.place
+    found.push(...rows)
+  }
+  const types = found.map(({type}) => type.replace(/^(?!opening|closing).*/, 'line'))
+  expect(types.join(' ')).toMatch(/^(closing_balance ?)*(line ?)*(opening_balance ?)*$/)
+  return found
+}
+
+/** The charts of the last days, and the statement of the same days. */
+async function checkCharts({merchantId}: TestUser): Promise<void> {
+  const {token} = await signIn(money.db, merchantId)
+  const {rows} = await money.db.pool.query('select dashboard.charts($1, $2, 365) as found', [
+    token,
+    ['deposit', 'deposit_lost', 'payout', 'fee', 'balance'],
+  ])
+  const {days, series}: Charts = rows[0].found
+  const to = new Date(Date.parse(days.at(-1)!) + 86_400_000)
+  const statements = await read<Sums[]>('app.read_statements($1, null, null, $2, $3)', merchantId, days[0], to)
+  for (const {token: name, ...sums} of statements)
+    for (const {series: drawn, about, amounts, amounts_at_end} of series) {
+      if (about !== `ETH:${name}`) continue
+      const kind = {deposit: 'deposits', deposit_lost: 'deposits_lost', payout: 'payouts', fee: 'fees'}[drawn]
+      if (kind) expect(sumOf(amounts), drawn).toBe(units(sums[kind as (typeof kinds)[number]]))
+      else expect(units(amounts_at_end.at(-1)!)).toBe(units(sums.closing_balance))
+    }
 }
 
 async function balancesAt(merchantId: string, at: Date): Promise<(token: string) => bigint> {
@@ -214,6 +258,7 @@ test('statements of any period, their lines, and balances at any past time are w
       await world.begin()
       for (const each of history) await world.step(each)
       await world.check(periods)
+      for (const merchant of world.merchants) await checkCharts(merchant)
       await world.checkBackfill()
       await assertBooks(money.db)
       for (const [name, count] of Object.entries(world.seen)) seen[name] = (seen[name] ?? 0) + count
