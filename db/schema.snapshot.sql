@@ -860,7 +860,11 @@ create view analytics.solvency with (security_barrier=true) as
                    FROM analytics.daily_ledger
                   GROUP BY daily_ledger.day, daily_ledger.chain, daily_ledger.token) d
           WINDOW w AS (PARTITION BY d.chain, d.token ORDER BY d.day)) s
-     LEFT JOIN chain.daily_blocks b ON b.chain = s.chain AND b.day = s.day;
+     LEFT JOIN LATERAL ( SELECT d.final_height
+           FROM chain.daily_blocks d
+          WHERE d.chain = s.chain AND d.day <= s.day AND d.final_height IS NOT NULL
+          ORDER BY d.day DESC
+         LIMIT 1) b ON true;
 --   day date: The day, in UTC; the newest one up to now.
 --   chain text: Chain code.
 --   token text: Token code.
@@ -1555,7 +1559,7 @@ CREATE INDEX delivery_due ON ONLY app.delivery USING btree (endpoint_id, next_at
 CREATE INDEX delivery_failed ON ONLY app.delivery USING btree (endpoint_id, created_at) WHERE (status = 'failed'::text);
 CREATE INDEX delivery_failed_page ON ONLY app.delivery USING btree (endpoint_id, id DESC) WHERE (status = 'failed'::text);
 CREATE INDEX delivery_page ON ONLY app.delivery USING btree (endpoint_id, id DESC);
-CREATE TRIGGER note_deliveries AFTER UPDATE ON app.delivery REFERENCING OLD TABLE AS before NEW TABLE AS after FOR EACH STATEMENT EXECUTE FUNCTION app.note_deliveries();
+CREATE TRIGGER note_deliveries AFTER UPDATE ON app.delivery REFERENCING NEW TABLE AS after FOR EACH STATEMENT EXECUTE FUNCTION app.note_deliveries();
 
 -- Each HTTP request that tried to deliver an event. A partition for each week, the same as that of its delivery.
 create table app.delivery_attempt (
@@ -1736,7 +1740,7 @@ create table app.ledger_entry (
   merchant_id uuid, -- The merchant that the movement belongs to; null for the operator's own and for unattributed value.
   address text, -- The address, for the accounts address and gas; else null.
   amount numeric not null, -- Debit (positive) or credit (negative), in base units.
-  created_at timestamp with time zone not null default now(), -- When it was posted.
+  created_at timestamp with time zone not null default clock_timestamp(), -- When it was posted.
   constraint ledger_entry_pkey PRIMARY KEY (id),
   constraint ledger_entry_account_name CHECK ((account = ANY (ARRAY['address'::text, 'treasury'::text, 'merchant'::text, 'payout'::text, 'fees'::text, 'network'::text, 'operator'::text, 'unattributed'::text, 'gas'::text, 'staked'::text]))),
   constraint ledger_entry_amount_check CHECK ((amount <> (0)::numeric)),
@@ -3310,7 +3314,7 @@ create view app.statement_line with (security_barrier=true) as
     e.token,
     e.created_at AS at,
     e.id AS entry,
-    COALESCE(l.seq, 0::bigint) AS part,
+    l.seq AS part,
     l.type,
     l.amount,
     l.deposit_id,
@@ -3905,7 +3909,7 @@ CREATE OR REPLACE FUNCTION app.first_input_of(of_chain text, inputs text[]) RETU
 CREATE OR REPLACE FUNCTION app.fold_balances(batch integer DEFAULT 20000) RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 2a786ce950c6a0cb01056e605c4ae71e;
 
 -- Adds changes to the running totals, at most batch of them; returns how many, and how many entries of an older ledger it read. Safe to run at any time and in several places.
-CREATE OR REPLACE FUNCTION app.fold_totals(batch integer DEFAULT 20000) RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 90db32299d9d0bb3d798a9a7a283849c;
+CREATE OR REPLACE FUNCTION app.fold_totals(batch integer DEFAULT 20000) RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 27d22429222cd8a2abce211e990c7570;
 
 -- Removes a chain from the configured ones if it was never followed; false if it was not configured.
 CREATE OR REPLACE FUNCTION app.forget_chain(of_chain text) RETURNS boolean LANGUAGE plpgsql SET search_path TO 'pg_catalog' as d97fdf085eb0f7aa0b73b38a3ec77307;
@@ -4031,7 +4035,7 @@ CREATE OR REPLACE FUNCTION app.limit_cancels(of_merchant uuid) RETURNS void LANG
 CREATE OR REPLACE FUNCTION app.line_item(l app.statement_line) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 2b8e38c8cbf5ea65d7642939ab055f37;
 
 -- The place of a line in lists: its time, its entry, and its place in that.
-CREATE OR REPLACE FUNCTION app.line_place(l app.statement_line) RETURNS numeric LANGUAGE sql IMMUTABLE PARALLEL SAFE as ed91a218198d26b13fc0c9e2b801320f;
+CREATE OR REPLACE FUNCTION app.line_place(l app.statement_line) RETURNS numeric LANGUAGE sql IMMUTABLE PARALLEL SAFE as e8afc001fe2d31224b3f519922c5793b;
 
 -- Takes the dismissal of a token back; returns how many deposits are there.
 CREATE OR REPLACE FUNCTION app.list_token_again(of_chain text, of_token text) RETURNS bigint LANGUAGE plpgsql SET search_path TO 'pg_catalog' as 753071d090384bc7beb03110e601342a;
@@ -4112,7 +4116,7 @@ CREATE OR REPLACE FUNCTION app.note_arrival() RETURNS trigger LANGUAGE plpgsql S
 CREATE OR REPLACE FUNCTION app.note_backup(made_with text) RETURNS void LANGUAGE sql SET search_path TO 'pg_catalog' as cd00eb250ff801cd7de5cad60dc5cade;
 
 -- Trigger: notes what changes of balances change.
-CREATE OR REPLACE FUNCTION app.note_balances() RETURNS trigger LANGUAGE plpgsql SET search_path TO 'pg_catalog' as 199aad5907167c227c66d75fc95ffa82;
+CREATE OR REPLACE FUNCTION app.note_balances() RETURNS trigger LANGUAGE plpgsql SET search_path TO 'pg_catalog' as c1511337e727950f8b9d4ead970983de;
 
 -- Notes that a transaction was booked, with what it paid (in base units of its token); if it is a second payment, opens the incident, or adds to the open one, and halts the chain.
 CREATE OR REPLACE FUNCTION app.note_booked(s app.outgoing_payment, of_txid text, pays boolean, paid numeric, of_fee numeric) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as 0e743c609cb376b1ff29bba6d68ad7bb;
@@ -4121,13 +4125,13 @@ CREATE OR REPLACE FUNCTION app.note_booked(s app.outgoing_payment, of_txid text,
 CREATE OR REPLACE FUNCTION app.note_code(of_chain text, of_token text, hash text) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 4e2e054813314e5e59bfbfe63aee4d70;
 
 -- Trigger: notes deliveries that ended.
-CREATE OR REPLACE FUNCTION app.note_deliveries() RETURNS trigger LANGUAGE plpgsql SET search_path TO 'pg_catalog' as 5a6cc3afb2858a111c8c0d58ba6c9d4e;
+CREATE OR REPLACE FUNCTION app.note_deliveries() RETURNS trigger LANGUAGE plpgsql SET search_path TO 'pg_catalog' as c1355a5db46432ce9eba583155755841;
 
 -- Notes that a drill has just ended: which step failed and why, or null if all of them succeeded.
 CREATE OR REPLACE FUNCTION app.note_drill(error text) RETURNS void LANGUAGE sql SET search_path TO 'pg_catalog' as 6fc2046a6c1736253ff883dbb8293132;
 
 -- Trigger: notes the fee of a merchant.
-CREATE OR REPLACE FUNCTION app.note_fee() RETURNS trigger LANGUAGE plpgsql SET search_path TO 'pg_catalog' as ed0d77ecf77c2e8dbcba000403d7b692;
+CREATE OR REPLACE FUNCTION app.note_fee() RETURNS trigger LANGUAGE plpgsql SET search_path TO 'pg_catalog' as c57f618047f84b87a11f4b5963ab5cd9;
 
 -- Trigger: looks for deposits of recovered payouts of a chain, because deposits became final.
 CREATE OR REPLACE FUNCTION app.note_finalisation() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 3c9d8dc1b38011017bb483b7a6627715;
@@ -4145,7 +4149,7 @@ CREATE OR REPLACE FUNCTION app.note_receipt() RETURNS trigger LANGUAGE plpgsql S
 CREATE OR REPLACE FUNCTION app.note_recovered() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 28ff8419ac98d4139aaa5ebbbc2cc8f1;
 
 -- Trigger: notes a payment request that was made, or has another status.
-CREATE OR REPLACE FUNCTION app.note_requests() RETURNS trigger LANGUAGE plpgsql SET search_path TO 'pg_catalog' as f75c6f0ff14c30dc1117e606c5aca704;
+CREATE OR REPLACE FUNCTION app.note_requests() RETURNS trigger LANGUAGE plpgsql SET search_path TO 'pg_catalog' as e32be96234389615cb6553dcc461a3ed;
 
 -- Opens the incident of an outgoing payment for which custody signed something else than was asked, with the differences in words.
 CREATE OR REPLACE FUNCTION app.note_signed_otherwise(of_outgoing_payment uuid, of_txid text, differences text) RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path TO 'pg_catalog' as a682636559346f7b2a03d6067f31e607;
@@ -4223,7 +4227,7 @@ CREATE OR REPLACE FUNCTION app.payout_waited(p app.payout) RETURNS interval LANG
 CREATE OR REPLACE FUNCTION app.payout_waiting(p app.payout) RETURNS json LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as a1d7c28439035c5d97e9c667df252943;
 
 -- Writes one posting, given as JSON: [{account, token, amount, merchant_id?, address?}, ...], amounts in base units. Entries of zero are left out.
-CREATE OR REPLACE FUNCTION app.post(of_kind text, of_reference text, of_chain text, entries jsonb) RETURNS void LANGUAGE sql SET search_path TO 'pg_catalog' as c69fc6da4852b6226249c2f635838edb;
+CREATE OR REPLACE FUNCTION app.post(of_kind text, of_reference text, of_chain text, entries jsonb) RETURNS void LANGUAGE sql SET search_path TO 'pg_catalog' as a1d64f2564160911f00118654d0565f7;
 
 -- Posts gas that moved from an address to the treasury (in base units).
 CREATE OR REPLACE FUNCTION app.post_defund(s app.outgoing_payment, moved numeric) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as dc0ae0989d30afbcd22180ab4e07ab42;
@@ -4232,7 +4236,7 @@ CREATE OR REPLACE FUNCTION app.post_defund(s app.outgoing_payment, moved numeric
 CREATE OR REPLACE FUNCTION app.post_delegation(s app.outgoing_payment) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as d5cd2db65083ee1723a35a69072e1545;
 
 -- Posts deposits that became final with this finalisation number, and adds them to what addresses and the treasury hold.
-CREATE OR REPLACE FUNCTION app.post_final_deposits(of_chain text, ids uuid[], of_finalisation bigint) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'force_custom_plan' as 8c5331852159ed5396c7b0f0126a715f;
+CREATE OR REPLACE FUNCTION app.post_final_deposits(of_chain text, ids uuid[], of_finalisation bigint) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'force_custom_plan' as 3bf64154464d25ca2d0527a23df48470;
 
 -- Posts gas that moved from the treasury to an address.
 CREATE OR REPLACE FUNCTION app.post_fund(s app.outgoing_payment) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as cc693a1425f2f667670705491427340d;
@@ -4261,6 +4265,9 @@ CREATE OR REPLACE FUNCTION app.post_sweep(s app.outgoing_payment, moved numeric)
 -- Posts what a final transaction did to the treasury's stake; nothing for those that have nothing to do with it.
 CREATE OR REPLACE FUNCTION app.post_what_it_staked(s app.outgoing_payment, of_txid text) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as 5008a431daefaef2394a83621b51cb83;
 
+-- The time of all that this transaction posts.
+CREATE OR REPLACE FUNCTION app.posting_time() RETURNS timestamp with time zone LANGUAGE plpgsql SET search_path TO 'pg_catalog' as 26e0a876a6a9e270592ebd60de9315f4;
+
 -- Gives a user an address on each of the chains where it has none yet; returns whether one is new, and the body of the response.
 CREATE OR REPLACE FUNCTION app.provision_addresses(of_merchant uuid, of_user uuid, chains text[], OUT created boolean, OUT body text) RETURNS record LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as fddc72723f842da613689f5d1633dccc;
 
@@ -4274,7 +4281,7 @@ CREATE OR REPLACE FUNCTION app.public_id(prefix text, id uuid) RETURNS text LANG
 CREATE OR REPLACE FUNCTION app.read_balances(of_merchant uuid) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as b3013d4fc9cba54bc2bec7c014efcb66;
 
 -- The fee and the balances of a merchant at a time, as app.read_balances shows those of now.
-CREATE OR REPLACE FUNCTION app.read_balances_at(of_merchant uuid, at timestamp with time zone) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 4728ba2571e94292ece12084b9480331;
+CREATE OR REPLACE FUNCTION app.read_balances_at(of_merchant uuid, at timestamp with time zone) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 33bf6c24848cbf0198276358208ce260;
 
 -- The deliveries to an endpoint that are asked for, below a place, the newest first: the place of each, and its JSON.
 CREATE OR REPLACE FUNCTION app.read_deliveries(of_merchant uuid, asked jsonb, below uuid, size integer) RETURNS TABLE(place uuid, item json) LANGUAGE sql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 74ac6bff37f3c9bb71666b538f7429de;
@@ -6229,10 +6236,10 @@ CREATE OR REPLACE FUNCTION chain.derive() RETURNS trigger LANGUAGE plpgsql SECUR
 CREATE OR REPLACE FUNCTION chain.derive_deposits(of_chain text) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'force_custom_plan' SET random_page_cost TO '1.1' as 1537995a9e273ee68793890cd583b9cf;
 
 -- Moves finality to a block that the node calls final. True if the final height is at this block now, or was above it already (its hash is then not compared); false if nothing could be changed.
-CREATE OR REPLACE FUNCTION chain.finalise(of_chain text, height integer, hash text) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 2dcab7da5d2ef27a0e58206f2e7418fa;
+CREATE OR REPLACE FUNCTION chain.finalise(of_chain text, height integer, hash text) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as d823fea62f65b03416db76ed2fce694d;
 
 -- Makes final what is pending at or below the final height: outgoing payments first, then deposits, with balances, ledger and events.
-CREATE OR REPLACE FUNCTION chain.finalise_deposits(of_chain text, final_height integer) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'force_custom_plan' as 1122db846fd4bd4a954e7b685a6fa12d;
+CREATE OR REPLACE FUNCTION chain.finalise_deposits(of_chain text, final_height integer) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'force_custom_plan' as df0b0ce9b1a595a4ae11adf10c811e66;
 
 -- No address of ours on this chain was paid before this time; -infinity if the time is unknown, null while custody has made no address.
 CREATE OR REPLACE FUNCTION chain.first_address_at(of_chain text) RETURNS timestamp with time zone LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as d8a4b5c67ea9eb7bd5e5fe1f21ae5817;
@@ -6672,7 +6679,7 @@ CREATE OR REPLACE FUNCTION dashboard.amounts_of(amount text[]) RETURNS TABLE(ask
 CREATE OR REPLACE FUNCTION dashboard.api_keys(token text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 2acc55acb565356462e964780af3e857;
 
 -- What is asked for, as the functions of db/functions/reading take it.
-CREATE OR REPLACE FUNCTION dashboard.asked(merchant uuid, filters jsonb) RETURNS jsonb LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 16afe600b8a90e1441e95be4a790169b;
+CREATE OR REPLACE FUNCTION dashboard.asked(merchant uuid, filters jsonb) RETURNS jsonb LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as f6f15843f23c0b1644914b2ab0ff6779;
 
 -- The user of this merchant with this id or reference.
 CREATE OR REPLACE FUNCTION dashboard.asked_user(merchant uuid, given text) RETURNS uuid LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog' as a4e803edcf629d565530c169ddede5b1;

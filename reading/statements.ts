@@ -3,7 +3,7 @@
 import {z} from 'zod'
 import {amount, chainCode, externalId, externalRef, id, moment, timestamp, token, txid} from './fields.ts'
 
-export const lineTypes = ['deposit', 'deposit_lost', 'payout', 'fee', 'adjustment'] as const
+const lineTypes = ['deposit', 'deposit_lost', 'payout', 'fee', 'adjustment'] as const
 
 /** How much something changed a balance. */
 const change = (description: string, example: string) => amount.meta({description, examples: [example]})

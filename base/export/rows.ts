@@ -12,7 +12,7 @@ export interface Column {
 export type Row = (string | null)[]
 
 /** A connection, or a pool of them. */
-export type Queryable = Pick<pg.Pool, 'query'>
+type Queryable = Pick<pg.Pool, 'query'>
 
 export const rowsAtOnce = 20_000
 

@@ -51,7 +51,15 @@ function requireShort({headers, url}: FastifyRequest): void {
       'This was refused',
       'The length of what was sent is not known. Browsers say it; if you are the operator, let the proxy pass it on.',
     )
-  if (Number(headers['content-length'] ?? 0) > (uploads[url] ?? bodyLimit))
+  const upload = uploads[url]
+  const length = Number(headers['content-length'] ?? 0)
+  if (upload !== undefined && length > upload)
+    throw new Refusal(
+      413,
+      'The file is too large',
+      'The logo must have at most 512 KiB. Please go back and choose a smaller one.',
+    )
+  if (upload === undefined && length > bodyLimit)
     throw new Refusal(413, 'This is too long', 'What you sent is too long. Please go back and shorten it.')
 }
 

@@ -3,7 +3,7 @@
 // checked before it is used.
 import type pg from 'pg'
 import {z} from 'zod'
-import {type Column, columnsOf, pagesOf, type Row, rowsAtOnce, texts} from '../../base/export/rows.ts'
+import {type Column, columnsOf, pagesOf, type Row, texts} from '../../base/export/rows.ts'
 import * as balances from '../../reading/balances.ts'
 import {Deposit, SingleDeposit} from '../../reading/deposits.ts'
 import {chainCode} from '../../reading/fields.ts'
@@ -214,6 +214,8 @@ export interface Page<Item> {
 const pageSize = 25
 /** A statement is printed. */
 const linesOfPage = 200
+/** That are read for a file at once. */
+const rowsOfFile = 5000
 
 /** An endpoint's or a key's secret, which is shown once. */
 const Created = z.object({id: z.string(), secret: z.string()})
@@ -311,7 +313,7 @@ export class Data {
     const from = `dashboard.${kind}_rows($1, $2, $3, $4)`
     const [, ...columns] = await columnsOf(this.#pool, from, [this.#token, asked, null, 0])
     const page = (columns: string) => (below: string | null) =>
-      texts(this.#pool, `select place, ${columns} from ${from}`, [this.#token, asked, below, rowsAtOnce])
+      texts(this.#pool, `select place, ${columns} from ${from}`, [this.#token, asked, below, rowsOfFile])
     return {columns, rows: columns => pagesOf(page(columns))}
   }
 

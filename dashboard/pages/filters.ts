@@ -1,13 +1,17 @@
 // What the lists can be asked for, as the address bar has it: it is the state of a list, and is stored nowhere.
 import type {FastifyRequest} from 'fastify'
 import {z} from 'zod'
+import {whatIsWrong} from '../../base/wrong-value.ts'
 import {chainCodes} from '../../chains/registry.ts'
 import type {Asked, Page} from './data.ts'
 import {before, read} from './form.ts'
 import {type Fields, fieldsOf, one, sentence} from './view.ts'
 
-const day = z.iso.date({error: 'must be a day, such as 2026-11-25'})
-const decimal = z
+const day = z.iso
+  .date({error: 'must be a day, such as 2026-11-25'})
+  .refine(text => text >= '1970', 'must be a day since 1970')
+/** An amount as people type it. */
+export const decimal = z
   .string()
   .trim()
   .max(100)
@@ -18,6 +22,8 @@ const text = z.string().trim().max(255)
 const all = {
   from: day,
   to: day,
+  paid_from: day,
+  paid_to: day,
   chain: z.enum(chainCodes),
   currency: z.string().regex(/^[A-Z0-9]{1,20}:[\w.-]{1,64}$/, 'must be a chain and a token, such as ETH:USDC'),
   amount_from: decimal,
@@ -28,7 +34,7 @@ const all = {
 }
 export type FilterName = keyof typeof all
 
-export interface Filtered {
+interface Filtered {
   asked: Asked
   /** What was typed and cannot be used, in words: the list is then shown without it. */
   problems: string[]
@@ -41,24 +47,29 @@ export function filtersOf(query: Fields, names: readonly FilterName[], statuses:
   for (const name of names) {
     const value = one(query[name])
     if (value === undefined || value === '') continue
-    const result = all[name].safeParse(value)
+    const result = all[name].safeParse(value, {error: whatIsWrong})
     if (result.success) asked[name] = result.data
     else problems.push(sentence(`${name.replaceAll('_', ' ')} ${result.error.issues[0]!.message}`))
   }
   const status = one(query.status)
-  if (status !== undefined && status !== '') {
+  if (status !== undefined && status !== '' && statuses.length) {
     if (statuses.includes(status)) asked.status = [status]
     else problems.push(sentence(`status must be one of ${statuses.join(', ')}`))
   }
   const {currency, from, to, amount_from, amount_to, ...rest} = asked
-  if (typeof currency === 'string') [rest.chain, rest.token] = currency.split(':') as [string, string]
+  const [chain, token] = typeof currency === 'string' ? currency.split(':') : []
+  if (chain !== undefined && rest.chain !== undefined && rest.chain !== chain)
+    problems.push('The currency is of another chain than the one that is chosen.')
+  else if (chain !== undefined) Object.assign(rest, {chain, token})
   else if (amount_from ?? amount_to) {
     problems.push('An amount needs its currency: choose one.')
     return {asked: {...rest, from, to}, problems}
   }
-  if (from && to && from > to) {
+  const isBackwards = (first: Asked[string], last: Asked[string]) => first && last && first > last
+  if (isBackwards(from, to) || isBackwards(rest.paid_from, rest.paid_to)) {
     problems.push('The first day is after the last one.')
-    return {asked: {...rest, amount_from, amount_to}, problems}
+    const {paid_from: _from, paid_to: _to, ...others} = rest
+    return {asked: {...others, amount_from, amount_to}, problems}
   }
   return {asked: {...rest, from, to, amount_from, amount_to}, problems}
 }

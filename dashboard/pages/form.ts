@@ -1,6 +1,6 @@
 // How the pages read requests and carry out forms. Promises: a form that is refused is shown again, with what was typed
 // and why; a form that was sent before does nothing a second time; if the second factor has to be shown first, nothing
-// that was typed is lost.
+// that was typed is lost; a file has to be chosen again.
 import type {FastifyReply, FastifyRequest} from 'fastify'
 import {z} from 'zod'
 import {html} from '../../base/html.ts'
@@ -104,7 +104,13 @@ const textsOf = (body: unknown): Fields =>
   Object.fromEntries(Object.entries(fieldsOf(body)).filter(([, value]) => !Buffer.isBuffer(value)))
 
 /** What people call a field, if it is not its name. */
-const names: Record<string, string> = {q: 'the search', url: 'the URL'}
+const names: Record<string, string> = {
+  q: 'the search',
+  url: 'the URL',
+  accent: 'the colour of buttons',
+  site_url: 'the link to your site',
+  help_url: 'the link to your help',
+}
 
 function sentenceOf({issues}: z.ZodError): string {
   const {path, message} = issues[0]!

@@ -96,8 +96,12 @@ test('the address bar is the state of a list; what cannot be used of it is named
     ['from=2026-02-03&to=2026-02-02', 'The first day is after the last one.'],
     ['status=paid', 'Status must be one of pending, final, reorged.'],
     ['user=nobody', 'There is no user with this id or reference.'],
+    ['chain=POLYGON&currency=ETH:USDC', 'The currency is of another chain than the one that is chosen.'],
+    ['chain=X', expect.stringMatching(/^Chain must be /)],
   ])
-    expect(await page(`/deposits?${query}`), query).toContain(`<p role="alert" class="alert">${problem}</p>`)
+    expect(/<p role="alert" class="alert">([^<]+)<\/p>/.exec(await page(`/deposits?${query}`))?.[1], query).toEqual(
+      problem,
+    )
 })
 
 test('times are those of the merchant’s time zone, and name it', async () => {
@@ -152,8 +156,19 @@ test('a statement, its file and the charts have the same sums, those of the API'
   ])
   expect(rows).toHaveLength(count + 1 + 4)
   const shown = await page('/statements')
-  for (const text of ['564', '-460.35', '-4.65', `both included, in <a href="/settings">Asia/Kathmandu</a>`])
+  for (const text of [
+    '564',
+    '-460.35',
+    '-4.65',
+    `both included, in <a href="/settings">Asia/Kathmandu</a>. <strong>So far:</strong>`,
+  ])
     expect(shown).toContain(text)
+  for (const [query, problem] of [
+    ['from=2026-01-01', 'A period has a first and a last day.'],
+    ['from=2999-01-01&to=2999-01-02', 'The period has not begun.'],
+  ])
+    expect(await page(`/statements?${query}`)).toContain(problem)
+  expect((await ask('/statements/download?from=2026-01-01')).status).toBe(400)
   expect(await page('/charts?days=365')).toContain('USDC on ETH: received')
 })
 

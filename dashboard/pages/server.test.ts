@@ -232,7 +232,7 @@ test('the payment page is changed by a form with a file; what cannot be used is 
     ],
   ).toBe('image/png')
   for (const [fields, file, why] of [
-    [{accent: '#ffff00'}, undefined, /^Accent must be darker/],
+    [{accent: '#ffff00'}, undefined, /^The colour of buttons must be darker/],
     [{accent: 'red'}, undefined, /must be a colour such as #0b5cad/],
     [{site_url: 'http://shop.example'}, undefined, /must begin with https/],
     [{help_url: 'javascript:alert(1)'}, undefined, /must begin with https/],
@@ -251,6 +251,34 @@ test('the payment page is changed by a form with a file; what cannot be used is 
   expect(await data.brand()).toMatchObject({name: null, has_logo: false})
   const late = new Data(pool, await newSession(money.db, ada.userId, {secondFactorIn: '-601 s'}))
   await expect(late.setBrand(randomUUID(), {...brand, name: 'x'})).rejects.toMatchObject({code: 'SLSTP'})
+})
+
+test('an upload that ends too early, or is none, is refused, and the process goes on', async () => {
+  const head = '--b\r\nContent-Disposition: form-data; name="logo"; filename="a"\r\n\r\n'
+  for (const [type, payload] of [
+    ['multipart/form-data; boundary=b', `${head}abc`],
+    ['multipart/form-data; boundary=b', head],
+    ['multipart/form-data; boundary=b', ''],
+    ['multipart/form-data', head],
+    ['multipart/form-data; boundary=b', `${head}abc\r\n${head}def\r\n--b--\r\n`],
+  ] as const)
+    for (const url of ['/settings/payment-page', '/payouts']) {
+      const headers = {'sluice-session': ada.token, 'content-type': type}
+      const {statusCode} = await app.inject({method: 'POST', url, headers, payload})
+      expect([statusCode >= 400 && statusCode < 500, url, payload.slice(-20)]).toEqual([true, url, payload.slice(-20)])
+    }
+  expect((await statusOf('/'))[0]).toBe(200)
+})
+
+test('while the totals of an older database are made, the overview is shown without them, and other pages say why', async () => {
+  await money.db.rows('update app.total_backfill set last_entry = 10, done_up_to = 5')
+  expect((await statusOf('/'))[0]).toBe(200)
+  for (const url of ['/charts', '/statements']) {
+    const response = await ask(url)
+    expect([url, response.statusCode]).toEqual([url, 503])
+    expect(await read(response)).toMatch(/The totals are being made .*: 50 % is done/)
+  }
+  await money.db.rows('update app.total_backfill set done_up_to = last_entry')
 })
 
 test('a stream says only that there is news, and ends with its session', async () => {

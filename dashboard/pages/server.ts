@@ -3,6 +3,7 @@
 // person never sees a bare error: each is a page that says what to do next. Nothing about a person or a secret is
 // logged.
 import {randomUUID} from 'node:crypto'
+import {Readable} from 'node:stream'
 import Fastify, {type FastifyReply, type FastifyRequest} from 'fastify'
 import type pg from 'pg'
 import {type Html, html} from '../../base/html.ts'
@@ -33,8 +34,6 @@ import {readUpload} from './upload.ts'
 import {sentence} from './view.ts'
 
 const bodyLimitBytes = 64 * 1024
-/** Of a form with a file. */
-const uploadLimitBytes = 768 * 1024
 
 export interface ServerOptions extends Context {
   /** With the role sluice_dashboard. */
@@ -63,6 +62,12 @@ export async function buildServer({pool, log, outage, ...context}: ServerOptions
     request.me = await request.data.me()
   })
   app.addHook('preHandler', (request, _reply, done) => inZone(request.me.time_zone, done))
+  // What fails once a file is on its way can be said to nobody else.
+  app.addHook('onSend', async (_request, _reply, payload) => {
+    if (payload instanceof Readable)
+      payload.on('error', error => log.warn({error: inWords(error)}, 'a file was not sent as a whole'))
+    return payload
+  })
   app.addHook('preClose', async () => live.close())
   app.setErrorHandler((error, request, reply) => sendError(error, request, reply, {log, outage}))
   app.setNotFoundHandler(async (request, reply) => {
@@ -111,7 +116,7 @@ function acceptForms(app: App): void {
     const all = [...new Set(fields.keys())].map(name => [name, fields.getAll(name)] as const)
     done(null, Object.fromEntries(all.map(([name, values]) => [name, values.length > 1 ? values : values[0]])))
   })
-  app.addContentTypeParser('multipart/form-data', {bodyLimit: uploadLimitBytes}, (request, payload, done) => {
+  app.addContentTypeParser('multipart/form-data', (request, payload, done) => {
     readUpload(request.headers, payload).then(fields => done(null, fields), done)
   })
 }
@@ -157,6 +162,8 @@ function describe(
   const {code, message} = error as Failure
   if (code === 'SL404')
     return [404, 'There is nothing here', html`<p>It does not exist, or belongs to somebody else.</p>`]
+  if (code === 'SLINV') return [400, 'This cannot be read', html`<p>${sentence(message)}</p>`]
+  if (code === 'SL503') return [503, 'Please wait', html`<p>${sentence(message)}</p>`]
   if (code === 'SLSUS') return [403, 'This account is suspended', html`<p>${refusalOf(error)}</p>`]
   const failure = failureOf(error)
   if (failure && failure.reason !== 'database_error') {

@@ -24,6 +24,7 @@ export function readUpload(headers: IncomingHttpHeaders, body: Readable): Promis
     form.on('file', (name, file) => {
       const chunks: Buffer[] = []
       file.on('data', (chunk: Buffer) => chunks.push(chunk))
+      file.on('error', () => {}) // a file that ends too early: the form says so, too
       file.on('limit', () => refuse('the file is too large'))
       file.on('end', () => {
         if (chunks.length) fields[name] = Buffer.concat(chunks)

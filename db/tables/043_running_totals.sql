@@ -80,22 +80,7 @@ comment on table app.taken_back is 'Credited deposits that were final, and were 
 comment on column app.taken_back.finalisation is 'The number that the deposit had (app.deposit.finalisation).';
 comment on column app.taken_back.amount is 'What it had then, in base units: it may come back with another amount.';
 
--- Of what was taken back before this was noted: the newest posting at its address that had as much.
-insert into app.taken_back (deposit_id, merchant_id, chain, token, finalisation, amount)
-select d.id, d.merchant_id, d.chain, d.token, split_part(p.reference, ':', 3)::bigint, r.amount
-from app.ledger_entry r
-join app.deposit d on d.id = r.reference::uuid
-cross join lateral (
-  select e.reference from app.ledger_entry e
-  where e.kind = 'deposit' and e.account = 'address' and e.chain = d.chain and e.token = d.token and e.address = d.address and e.id < r.id
-    and e.amount >= r.amount and starts_with(e.reference, 'finalisation:')
-  order by e.id desc limit 1) p
-where r.kind = 'reorg' and r.account = 'merchant'
-on conflict do nothing;
-
--- A movement and what follows from it have one time.
-alter table app.ledger_entry alter created_at set default now();
-
+lock table app.merchant, chain.daily_blocks in access exclusive mode;
 -- So that what is held can be compared with a chain as it was.
 alter table chain.daily_blocks add column final_height int;
 comment on column chain.daily_blocks.final_height is 'The final height at the end of the day, or now; null of a day from before this was noted.';

@@ -2,13 +2,14 @@
 import type {FastifyRequest} from 'fastify'
 import type {App, Context} from '../app.ts'
 import {chainsOf} from '../chains.ts'
+import type {Data} from '../data.ts'
 import {show} from '../form.ts'
 import {overviewPage, overviewPart} from '../views/overview.ts'
 
 export function overview(app: App, context: Context): void {
   const chains = chainsOf(context)
   const shown = async ({data, me}: FastifyRequest) => {
-    const [overview, week] = await Promise.all([data.overview(), data.charts(['deposit'], 8)])
+    const [overview, week] = await Promise.all([data.overview(), weekOf(data)])
     return {overview, week, chains, me, apiUrl: context.apiUrl}
   }
 
@@ -16,3 +17,10 @@ export function overview(app: App, context: Context): void {
   app.get('/', async request => show(request, overviewPage(await shown(request))))
   app.get('/overview/part', async request => overviewPart(await shown(request)).text)
 }
+
+/** Nothing while the totals of an older database are being made. */
+const weekOf = (data: Data) =>
+  data.charts(['deposit'], 8).catch((error: {code?: string}) => {
+    if (error.code !== 'SL503') throw error
+    return {days: [], series: []}
+  })

@@ -65,7 +65,8 @@ export function paymentPage(app: App): void {
           help_url: help_url || null,
         }
         if (logo && no_logo) throw new Refusal('Choose a logo, or none, but not both.')
-        await request.data.setBrand(form, texts, no_logo ? null : logo && logoOf(logo))
+        await request.data.requireFullRights() // before anything is decoded
+        await request.data.setBrand(form, texts, no_logo ? null : logo && (await logoOf(logo)))
         return '/settings/payment-page?saved=yes'
       },
       again: (typed, error) => edit(request, typed, error),

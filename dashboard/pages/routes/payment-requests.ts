@@ -10,7 +10,7 @@ import type {App, Context} from '../app.ts'
 import {chainsOf} from '../chains.ts'
 import type {Data, NewPaymentRequest, PaymentRequestDetail} from '../data.ts'
 import {download} from '../download.ts'
-import {askedOf, listed} from '../filters.ts'
+import {askedOf, decimal, listed} from '../filters.ts'
 import {id, Refusal, read, show, showForm, submit} from '../form.ts'
 import {type Fields, fieldsOf, referenceWith} from '../view.ts'
 import {currenciesOf} from '../views/lists.ts'
@@ -30,13 +30,18 @@ const addressTimeoutMs = 3000
 const pollMs = 50
 const hourSeconds = 3600
 
-const names = ['chain', 'currency', 'from', 'to', 'amount_from', 'amount_to', 'sender', 'address'] as const
-const decimal = z
-  .string()
-  .trim()
-  .max(100)
-  .regex(/^(0|[1-9]\d*)(\.\d+)?$/, 'must be a plain decimal, such as 25.5')
-
+const names = [
+  'chain',
+  'currency',
+  'from',
+  'to',
+  'paid_from',
+  'paid_to',
+  'amount_from',
+  'amount_to',
+  'sender',
+  'address',
+] as const
 export function paymentRequests(app: App, context: Context): void {
   const chains = chainsOf(context)
   const list = async (request: FastifyRequest) => {
@@ -56,7 +61,7 @@ export function paymentRequests(app: App, context: Context): void {
     return show(request, paymentRequestsPage(found, {bps, isSaved: saved !== undefined}, request.me.chains))
   })
   app.get('/payment-requests/part', async request => paymentRequestList(await list(request)).text)
-  app.get('/payment-requests/download', (request, reply) => {
+  app.get('/payment-requests/download', {exposeHeadRoute: false}, (request, reply) => {
     const asked = askedOf(request, names, paymentRequestStatuses)
     return download(request, reply, {kind: 'payment_request', name: 'payment-requests', asked})
   })

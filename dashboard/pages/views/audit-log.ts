@@ -16,7 +16,7 @@ export const auditLogPage = ({query, page, ...list}: List): View => ({
   title: 'Audit log',
   section: '/audit-log',
   lead: 'What people did in this dashboard, and attempts to sign in. Nobody can change it from here.',
-  body: html`${moreFilters({...list, query, path: '/audit-log'})}${card({
+  body: html`${moreFilters({...list, query, what: 'Done', path: '/audit-log'})}${card({
     body: html`${table({
       caption: 'Audit log, the newest first',
       columns: ['What', {name: 'Outcome', kind: 'state'}, 'To what', 'Who', inThisZone('When')],

@@ -113,7 +113,7 @@ export const deliveriesPage = (list: List, {done, failed}: {done?: string; faile
   section: '/webhooks',
   parent: [`/webhooks/${list.endpoint.id}`, list.endpoint.url],
   isLive: list.query.before === undefined,
-  body: html`${notice(done)}${alert(failed)}${filters(listPath(list.endpoint), list.query, [{name: 'status', label: 'Status', values: deliveryStatuses}])}${moreFilters({...list, path: listPath(list.endpoint)})}${card(
+  body: html`${notice(done)}${alert(failed)}${filters(listPath(list.endpoint), list.query, [{name: 'status', label: 'Status', values: deliveryStatuses}])}${moreFilters({...list, what: 'Since', path: listPath(list.endpoint)})}${card(
     {
       body: liveWhereNewest('deliveries', listPath(list.endpoint), list.query, deliveryList(list)),
     },

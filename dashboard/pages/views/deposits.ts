@@ -89,10 +89,11 @@ export const depositsPage = (list: List, codes: readonly string[]): View => ({
   title: 'Deposits',
   section: '/deposits',
   isLive: list.query.before === undefined,
+  lead: html`By when they were first seen; ${link('/statements', 'statements')} count them by when they became final.`,
   body: html`${filters('/deposits', list.query, [
     {name: 'status', label: 'Status', values: depositStatuses},
     {name: 'chain', label: 'Chain', values: codes},
-  ])}${moreFilters({...list, path: '/deposits', currencies: currenciesOf(codes, list.chains)})}${card({
+  ])}${moreFilters({...list, what: 'Seen', path: '/deposits', currencies: currenciesOf(codes, list.chains)})}${card({
     body: html`${liveWhereNewest('deposits', '/deposits', list.query, depositList(list, codes))}${downloads('/deposits', list.query)}`,
   })}${list.hasPaymentRequests && aboutPaymentRequests}`,
 })

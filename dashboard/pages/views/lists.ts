@@ -21,7 +21,7 @@ export const filters = (path: string, query: Fields, all: readonly Filter[]): Ht
         ...values,
       ].map(
         value =>
-          html`<a href="${urlOf(path, {...query, before: undefined, [name]: value})}"${query[name] === value && html` aria-current="true"`}>${value ?? 'all'}</a>`,
+          html`<a href="${urlOf(path, {...query, ...(name === 'chain' && {currency: undefined}), before: undefined, [name]: value})}"${query[name] === value && html` aria-current="true"`}>${value ?? 'all'}</a>`,
       )}</nav>`,
   )}</div>`
 
@@ -36,48 +36,51 @@ interface MoreFilters {
   /** What cannot be used of the query. */
   problems: readonly string[]
   currencies?: ReturnType<typeof currenciesOf>
+  /** What a day is of, such as Seen. */
+  what: string
 }
 
 /** Filters that are typed; open where one is set. */
-export function moreFilters({path, query, names, problems, currencies = []}: MoreFilters): Html {
+export function moreFilters({path, query, names, problems, currencies = [], what}: MoreFilters): Html {
   const typed = names.filter(name => name !== 'chain')
-  const kept = Object.entries(query).filter(([name]) => name === 'status' || (name === 'chain' && !query.currency))
+  const kept = Object.entries(query).filter(([name]) => name === 'status')
   const isOpen = typed.some(name => query[name] !== undefined)
   return html`${problems.map(alert)}<details class="more"${isOpen && html` open`}><summary>More filters</summary><form class="row" method="get" action="${path}">${kept.map(
     ([name, value]) => value !== undefined && html`<input type="hidden" name="${name}" value="${one(value)}">`,
-  )}${typed.map(name => filterField(name, one(query[name]) ?? '', currencies))}<button class="quiet">Filter</button>${
+  )}${typed.map(name => filterField(name, one(query[name]) ?? '', {currencies, what}))}<button class="quiet">Filter</button>${
     isOpen && html`<a class="button quiet" href="${path}">Show all</a>`
   }</form></details>`
 }
 
 const labels: Record<Exclude<FilterName, 'chain'>, string> = {
-  from: 'From day',
-  to: 'To day',
+  from: 'from',
+  to: 'to',
+  paid_from: 'Paid from',
+  paid_to: 'Paid to',
   currency: 'Currency',
   amount_from: 'Amount from',
   amount_to: 'Amount to',
   sender: 'Sender',
-  address: 'Paid to',
+  address: 'Address paid to',
   user: 'User (id or reference)',
 }
 
-function filterField(
-  name: Exclude<FilterName, 'chain'>,
-  value: string,
-  currencies: MoreFilters['currencies'] = [],
-): Html {
+type Choices = Required<Pick<MoreFilters, 'currencies' | 'what'>>
+
+function filterField(name: Exclude<FilterName, 'chain'>, value: string, {currencies, what}: Choices): Html {
   if (name === 'currency')
     return html`<label class="field"><span>${labels.currency}</span><select name="currency"><option value="">any</option>${currencies.map(
       ([each, label]) => html`<option value="${each}"${each === value && html` selected`}>${label}</option>`,
     )}</select></label>`
-  const isDay = name === 'from' || name === 'to'
-  return html`<label class="field"><span>${labels[name]}${isDay && ` (${zone()})`}</span><input name="${name}" type="${isDay ? 'date' : 'text'}" value="${value}" maxlength="255" autocomplete="off"></label>`
+  const isDay = /^(paid_)?(from|to)$/.test(name)
+  const label = name === 'from' || name === 'to' ? `${what} ${labels[name]}` : labels[name]
+  return html`<label class="field"><span>${label}${isDay && ` (${zone()})`}</span><input name="${name}" type="${isDay ? 'date' : 'text'}" value="${value}" maxlength="255" autocomplete="off"></label>`
 }
 
 /** Files of all that the filters show, not of this page alone. */
 export const downloads = (path: string, {before: _, ...query}: Fields): Html => {
   const to = (format: string) => urlOf(`${path}/download`, {...query, format})
-  return html`<p class="downloads small">Download: <a href="${to('csv')}" download>CSV</a> <a href="${to('spreadsheet')}" download>for a spreadsheet</a> <a href="${to('parquet')}" download>Parquet</a></p>`
+  return html`<p class="downloads small">Download all of it, with times in UTC: <a href="${to('csv')}">CSV</a> <a href="${to('spreadsheet')}">for a spreadsheet</a> <a href="${to('parquet')}">Parquet</a></p>`
 }
 
 /** A list whose first page is loaded again when there is news: it begins with the newest. */

@@ -3,7 +3,7 @@ import {textOn} from '../../../base/colour.ts'
 import {type Html, html} from '../../../base/html.ts'
 import {alert, button, card, choices, decide, facts, field, formId, notice} from '../../components.ts'
 import type {Brand} from '../data.ts'
-import {type Fields, one, type View} from '../view.ts'
+import {type Fields, many, one, type View} from '../view.ts'
 
 interface Shown {
   brand: Brand
@@ -47,12 +47,14 @@ const preview = ({accent, has_logo, site_url, help_url}: Brand, name: string): H
     .join(' · ')}</text></svg>`
 
 export const editPaymentPage = (brand: Brand, typed: Fields, error?: string): View => {
-  const value = (name: 'name' | 'accent' | 'site_url' | 'help_url') => one(typed[name]) ?? brand[name] ?? ''
+  // What was typed counts as a whole: a field that was emptied stays empty.
+  const isTyped = typed.edited !== undefined
+  const value = (name: 'name' | 'accent' | 'site_url' | 'help_url') => (isTyped ? one(typed[name]) : brand[name]) ?? ''
   return {
     title: 'Change the payment page',
     section: '/settings',
     parent: ['/settings/payment-page', 'Payment page'],
-    body: html`<section class="card narrow">${alert(error)}<form method="post" action="/settings/payment-page" enctype="multipart/form-data">${formId()}${field(
+    body: html`<section class="card narrow">${alert(error)}<form method="post" action="/settings/payment-page" enctype="multipart/form-data">${formId()}<input type="hidden" name="edited" value="1">${field(
       {
         label: 'Name',
         name: 'name',
@@ -71,8 +73,9 @@ export const editPaymentPage = (brand: Brand, typed: Fields, error?: string): Vi
       isOptional: true,
       autocomplete: 'off',
       help: 'Such as #0b5cad. It must be dark enough to be seen on white; the text on it is black or white, whichever reads better.',
-    })}<label class="field"><span>Logo</span><input type="file" name="logo" accept="image/png,image/jpeg"><small>A PNG or a JPEG of at most 512 KiB and 2000 pixels on each side. It is made 256 pixels large at most. Left empty, the present one stays.</small></label>${
-      brand.has_logo && choices('No logo', 'no_logo', [{value: '1', label: 'Show no logo any more'}], [])
+    })}<label class="field"><span>Logo</span><input type="file" name="logo" accept="image/png,image/jpeg"><small>A PNG or a JPEG of at most 512 KiB and 2000 pixels on each side. It is made 256 pixels large at most. Left empty, the present one stays.${isTyped && ' Choose the file again: nothing was stored.'}</small></label>${
+      brand.has_logo &&
+      choices('No logo', 'no_logo', [{value: '1', label: 'Show no logo any more'}], many(typed.no_logo))
     }${field({
       label: 'Link to your site',
       name: 'site_url',

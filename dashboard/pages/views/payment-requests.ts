@@ -111,7 +111,7 @@ export const paymentRequestsPage = (list: List, {bps, isSaved}: Tolerance, codes
       {name: 'status', label: 'Status', values: paymentRequestStatuses},
       {name: 'chain', label: 'Chain', values: codes},
     ],
-  )}${moreFilters({...list, path: '/payment-requests'})}${card({
+  )}${moreFilters({...list, what: 'Made', path: '/payment-requests'})}${card({
     body: html`${liveWhereNewest('payment-requests', '/payment-requests', list.query, paymentRequestList(list))}${downloads('/payment-requests', list.query)}`,
   })}${card({
     title: 'Tolerance',

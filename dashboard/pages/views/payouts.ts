@@ -98,7 +98,7 @@ export const payoutsPage = (list: List, codes: readonly string[]): View => ({
   body: html`${filters('/payouts', list.query, [
     {name: 'status', label: 'Status', values: payoutStatuses},
     {name: 'chain', label: 'Chain', values: codes},
-  ])}${moreFilters({...list, path: '/payouts'})}${card({
+  ])}${moreFilters({...list, what: 'Requested', path: '/payouts'})}${card({
     body: html`${liveWhereNewest('payouts', '/payouts', list.query, payoutList(list))}${downloads('/payouts', list.query)}`,
   })}`,
 })

@@ -3,9 +3,8 @@ import {html} from '../../../base/html.ts'
 import {alert, button, card, formId, notice, select} from '../../components.ts'
 import {type Fields, one, type View} from '../view.ts'
 
-const zones = ['UTC', ...Intl.supportedValuesOf('timeZone').filter(zone => zone !== 'UTC')].map(
-  zone => [zone, zone] as const,
-)
+/** Those that this program can show times in. */
+export const zones = ['UTC', ...Intl.supportedValuesOf('timeZone').filter(zone => zone !== 'UTC')]
 
 interface State {
   typed?: Fields
@@ -23,7 +22,7 @@ export const settingsPage = (timeZone: string, {typed = {}, error, saved}: State
       label: 'Time zone',
       name: 'time_zone',
       value: one(typed.time_zone) ?? timeZone,
-      options: zones.some(([zone]) => zone === timeZone) ? zones : [...zones, [timeZone, timeZone]],
+      options: zones.map(zone => [zone, zone] as const),
     })}<button class="quiet">Save the time zone</button></form>`,
   })}${card({
     title: 'Payment page',

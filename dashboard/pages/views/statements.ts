@@ -15,7 +15,11 @@ export interface Days {
 }
 
 interface Shown {
+  /** The name of the account. */
+  merchant: string
   days: Days
+  /** The last day has ended. */
+  isOver: boolean
   /** Periods that people ask for most. */
   months: readonly (readonly [name: string, days: Days])[]
   statements: readonly Statement[]
@@ -27,12 +31,15 @@ interface Shown {
 export const statementsPage = (shown: Shown): View => ({
   title: 'Statement',
   section: '/statements',
-  lead: html`From ${shown.days.from} to ${shown.days.to}, both included, in ${link('/settings', zone())}.`,
+  lead: html`${shown.merchant}: from ${shown.days.from} to ${shown.days.to}, both included, in ${link('/settings', zone())}${!shown.isOver && html`. <strong>So far:</strong> the last day has not ended`}.`,
   body: html`${alert(shown.problem)}${period(shown)}${card({title: 'Balances', body: sums(shown.statements)})}${card({
     title: 'Lines',
-    body: html`${lineTable(shown.lines.items)}${downloads('/statements', shown.query)}${pager('/statements', shown.query, shown.lines.next)}`,
+    body: html`${isPart(shown) && html`<p>These are not all lines of the period: the file has them all.</p>`}${lineTable(shown.lines.items)}${downloads('/statements', shown.query)}${pager('/statements', shown.query, shown.lines.next)}`,
   })}`,
 })
+
+/** Lines are on other pages, which a printed one does not have. */
+const isPart = ({lines, query}: Shown) => lines.next !== null || query.before !== undefined
 
 const period = ({days, months}: Shown): Html =>
   html`<div class="filters"><nav class="filter" aria-label="Months">${months.map(
@@ -72,6 +79,12 @@ const words: Record<StatementLine['type'], string> = {
   adjustment: 'Adjustment',
 }
 
+/** What came back of a payout that failed, or was cancelled, is above zero. */
+function wordsOf({type, amount}: StatementLine): string {
+  const isBack = (type === 'payout' || type === 'fee') && !amount.startsWith('-')
+  return `${words[type]}${isBack ? ' returned' : ''}`
+}
+
 const lineTable = (lines: readonly StatementLine[]): Html =>
   table({
     caption: 'What changed the balances, the newest first',
@@ -79,7 +92,7 @@ const lineTable = (lines: readonly StatementLine[]): Html =>
     rows: lines.map(line => ({
       cells: [
         html`<span class="amount">${line.amount} ${line.token}</span>`,
-        line.type === 'payout' && !line.amount.startsWith('-') ? 'Payout failed' : words[line.type],
+        wordsOf(line),
         line.chain,
         about(line),
         line.txid && short(line.txid),

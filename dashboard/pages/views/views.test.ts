@@ -231,7 +231,14 @@ function viewsOf(text: string): View[] {
     overviewPage({overview, week, chains, me, apiUrl: text}),
     chartsPage({charts: week, days: 30, endpoints: [endpoint], chains}),
     statementsPage({
-      ...{days: {from: text, to: text}, months: [[text, {from: text, to: text}]], query: {}, problem: text},
+      ...{
+        merchant: text,
+        isOver: false,
+        days: {from: text, to: text},
+        months: [[text, {from: text, to: text}]],
+        query: {},
+        problem: text,
+      },
       statements: [statement],
       lines: {items: [line], next: text},
     }),

@@ -16,7 +16,7 @@ begin
   if not found then return false; end if;
   update chain.cursor c set final_height = $2, final_hash = $3, final_moved_at = clock_timestamp() where c.chain = of_chain;
   insert into chain.daily_blocks as d (chain, day, followed, replaced, final_height)
-  values (of_chain, (clock_timestamp() at time zone 'UTC')::date, 0, 0, $2) on conflict (chain, day) do update set final_height = excluded.final_height;
+  values (of_chain, (app.posting_time() at time zone 'UTC')::date, 0, 0, $2) on conflict (chain, day) do update set final_height = excluded.final_height;
   delete from chain.block b where b.chain = of_chain and b.height < $2 - 1024; -- the rest is for finding a fork below the final block
   insert into chain.touched_chain values (pg_current_xact_id(), of_chain) on conflict do nothing;
   return true;

@@ -1,7 +1,7 @@
 -- The lists of the dashboard, page by page, and their rows for files. It reads, and changes nothing.
 --
 -- What may be asked for is what db/functions/reading takes, as JSON: status (a list), chain, token, amount_from, amount_to, sender, address; but a user by
--- its id or reference, and from and to as days, both included, in the merchant's time zone.
+-- its id or reference, and from, to, paid_from and paid_to as days, all included, in the merchant's time zone.
 -- Promises: a page is what the API would show, in the same order. Rows of files have the place of each first; a file is read page by page, so that it
 -- may be of any size.
 -- Errors: SLAUT there is no such session; SL404 there is no such user or endpoint; SL422 an amount without its token.
@@ -14,7 +14,8 @@ comment on function dashboard.begin_of_day is 'When a day begins where the merch
 
 create or replace function dashboard.asked(merchant uuid, filters jsonb) returns jsonb
 language sql stable set search_path = pg_catalog as $$
-  select jsonb_strip_nulls(filters - '{from,to,user}'::text[] || jsonb_build_object('created_from', since, 'created_to', until,
+  select jsonb_strip_nulls(filters - '{from,to,paid_from,paid_to,user}'::text[] || jsonb_build_object('created_from', since, 'created_to', until,
+    'paid_from', dashboard.begin_of_day(merchant, filters ->> 'paid_from'), 'paid_to', dashboard.begin_of_day(merchant, filters ->> 'paid_to', 1),
     'from', app.deposit_place(since), 'to', app.deposit_place(until),
     'user', case when filters ->> 'user' is not null then dashboard.asked_user(merchant, filters ->> 'user') end))
   from dashboard.begin_of_day(merchant, filters ->> 'from') since, dashboard.begin_of_day(merchant, filters ->> 'to', 1) until

@@ -44,7 +44,7 @@ begin
     group by merchant_id, token
   ), timed as (
     insert into app.total_change (merchant_id, series, about, at, count, amount)
-    select merchant_id, 'seen_to_final', of_chain, now(), count(*), sum(greatest(0, extract(epoch from took) * 1000))::bigint
+    select merchant_id, 'seen_to_final', of_chain, app.posting_time(), count(*), sum(greatest(0, extract(epoch from took) * 1000))::bigint
     from finalised where credited group by merchant_id
   ), ordered as (
     select *, row_number() over (order by block_height, txid, output_index) as n from finalised

@@ -15,12 +15,22 @@
 -- Invariants: the entries of a posting add up to zero for each chain and token; entries are never changed or deleted. Triggers refuse the rest
 -- (P0003).
 
+-- A movement and what follows from it have one time: of the first posting of a transaction, which has its locks by then. (So the order of times is that
+-- of what the movements read of each other.)
+create or replace function app.posting_time() returns timestamptz
+language plpgsql set search_path = pg_catalog as $$
+begin
+  if coalesce(current_setting('app.posted_at', true), '') = '' then perform set_config('app.posted_at', clock_timestamp()::text, true); end if;
+  return current_setting('app.posted_at')::timestamptz;
+end $$;
+comment on function app.posting_time is 'The time of all that this transaction posts.';
+
 -- For single movements. app.post_final_deposits posts deposits that became final, which come in thousands.
 create or replace function app.post(of_kind text, of_reference text, of_chain text, entries jsonb) returns void
 language sql set search_path = pg_catalog as $$
-  insert into app.ledger_entry (posting, kind, reference, account, chain, token, merchant_id, address, amount)
-  select p.posting, of_kind, of_reference, e.account, of_chain, e.token, e.merchant_id, e.address, e.amount
-  from (select nextval('app.ledger_posting') as posting) p,
+  insert into app.ledger_entry (posting, kind, reference, account, chain, token, merchant_id, address, amount, created_at)
+  select p.posting, of_kind, of_reference, e.account, of_chain, e.token, e.merchant_id, e.address, e.amount, p.at
+  from (select nextval('app.ledger_posting') as posting, app.posting_time() as at) p,
     jsonb_to_recordset(entries) as e (account text, token text, amount numeric, merchant_id uuid, address text)
   where e.amount <> 0
 $$;

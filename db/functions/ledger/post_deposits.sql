@@ -7,7 +7,9 @@
 
 create or replace function app.post_final_deposits(of_chain text, ids uuid[], of_finalisation bigint) returns void
 language plpgsql set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
-declare posting bigint := nextval('app.ledger_posting');
+declare
+  posting bigint := nextval('app.ledger_posting');
+  at timestamptz := app.posting_time();
 begin
   with part as materialized (
     select case when d.merchant_id is null then 'top_up' else 'deposit' end as kind,
@@ -26,10 +28,10 @@ begin
     select of_chain, token, amount from part where owed_to = 'operator' order by token
     on conflict (chain, token) do update set balance = t.balance + excluded.balance
   )
-  insert into app.ledger_entry (posting, kind, reference, account, chain, token, merchant_id, address, amount)
-  select posting, kind, 'finalisation:' || of_chain || ':' || of_finalisation, debited, of_chain, token, merchant_id, address, amount from part
+  insert into app.ledger_entry (posting, kind, reference, account, chain, token, merchant_id, address, amount, created_at)
+  select posting, kind, 'finalisation:' || of_chain || ':' || of_finalisation, debited, of_chain, token, merchant_id, address, amount, at from part
   union all
-  select posting, kind, 'finalisation:' || of_chain || ':' || of_finalisation, owed_to, of_chain, token, merchant_id, null, -sum(amount)
+  select posting, kind, 'finalisation:' || of_chain || ':' || of_finalisation, owed_to, of_chain, token, merchant_id, null, -sum(amount), at
   from part group by kind, owed_to, token, merchant_id;
 end $$;
 comment on function app.post_final_deposits is 'Posts deposits that became final with this finalisation number, and adds them to what addresses and the treasury hold.';

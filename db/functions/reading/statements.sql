@@ -1,9 +1,9 @@
 -- Statements of a merchant: what its balances were at the beginning and the end of a period, what changed them, and every line behind that. Also its
 -- balances at a time in the past. The API, the dashboard and the command line read them here. It reads, and changes nothing.
 --
--- Promises: opening balance + what changed it = closing balance, and each sum is that of its lines, to the last unit; both are by the time of posting,
--- which never changes. Sums cost a few rows for each asset, whatever the period; a page of lines reads what it shows, by an index that has it in order.
--- Errors: SLINV a time is no whole quarter of an hour, or in the future; SL422 that is not known of a time so long ago; SL503 totals are being made.
+-- Promises: opening balance + what changed it = closing balance, and each sum is that of its lines, to the last unit; both are by the time of posting
+-- (app.posting_time), which never changes; a transaction that is under way may post to a period that has ended some seconds ago. Sums cost a few rows for each asset, whatever the period; a page of lines reads what it shows, by an index that has it in order.
+-- Errors: SLINV a time is no whole quarter of an hour, or not past; SL422 that is not known of a time so long ago; SL503 totals are being made.
 
 create or replace function app.read_statements(of_merchant uuid, of_chain text, of_token text, since timestamptz, until timestamptz) returns json
 language plpgsql stable security definer set search_path = pg_catalog as $$
@@ -40,7 +40,7 @@ comment on function app.statement_sums is 'The sums of a period of one asset, in
 -- Of one moment there may be several entries, and of an entry several lines: 52 bits of microseconds (until 2112), 42 of the entry, 34 of the line.
 create or replace function app.line_place(l app.statement_line) returns numeric
 language sql immutable parallel safe
-return (extract(epoch from l.at) * 1000000)::bigint * 75557863725914323419136 + l.entry * 17179869184 + l.part;
+return (extract(epoch from l.at) * 1000000)::bigint * 75557863725914323419136 + l.entry::numeric * 17179869184 + l.part;
 comment on function app.line_place is 'The place of a line in lists: its time, its entry, and its place in that.';
 
 create or replace function app.asked_lines(of_merchant uuid, asked jsonb, below numeric, size int) returns setof app.statement_line
@@ -93,7 +93,9 @@ declare known_since timestamptz := (select f.since from app.total_backfill f);
 begin
   perform app.require_totals();
   perform app.require_quarter('at', at);
-  if at > statement_timestamp() then raise exception 'must not be in the future' using errcode = 'SLINV', detail = 'at'; end if;
+  if at > statement_timestamp() - interval '1 minute' then -- what is being posted may be of a moment before
+    raise exception 'must be at least a minute ago' using errcode = 'SLINV', detail = 'at';
+  end if;
   if at <= known_since then
     raise exception 'balances are known from % on; GET /v1/statements has what was before', app.iso(app.end_of_quarter(known_since)) using errcode = 'SL422';
   end if;

@@ -25,11 +25,11 @@ begin
   left join lateral (select t.count, t.amount from app.running_total t
     where t.merchant_id = c.merchant_id and t.series = c.series and t.about = c.about and t.until < c.until order by t.until desc limit 1) p on true
   on conflict do nothing;
+  -- Each row meets the newest change at or before it, with the sum of all up to that.
   update app.running_total t set count = t.count + m.count, amount = t.amount + m.amount
-  from (select l.merchant_id, l.series, l.about, l.until, sum(c.count) as count, sum(c.amount) as amount from unnest(changes) c
-    join app.running_total l on l.merchant_id = c.merchant_id and l.series = c.series and l.about = c.about and l.until >= c.until
-    group by l.merchant_id, l.series, l.about, l.until) m
-  where t.merchant_id = m.merchant_id and t.series = m.series and t.about = m.about and t.until = m.until;
+  from (select c.merchant_id, c.series, c.about, c.until, sum(c.count) over w as count, sum(c.amount) over w as amount, lead(c.until) over w as next
+    from unnest(changes) c window w as (partition by c.merchant_id, c.series, c.about order by c.until)) m
+  where t.merchant_id = m.merchant_id and t.series = m.series and t.about = m.about and t.until >= m.until and (m.next is null or t.until < m.next);
   return done;
 end $$;
 comment on function app.fold_totals is 'Adds changes to the running totals, at most batch of them; returns how many, and how many entries of an older ledger it read. Safe to run at any time and in several places.';

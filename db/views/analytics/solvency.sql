@@ -16,7 +16,8 @@ from (
       -coalesce(sum(amount) filter (where account = 'unattributed'), 0) as unattributed
     from analytics.daily_ledger group by day, chain, token) d
   window w as (partition by chain, token order by day)) s
-left join chain.daily_blocks b on b.chain = s.chain and b.day = s.day;
+left join lateral (select d.final_height from chain.daily_blocks d where d.chain = s.chain and d.day <= s.day and d.final_height is not null
+  order by d.day desc limit 1) b on true;
 comment on view analytics.solvency is 'What we held and owed at the end of each UTC day on which something moved, for each chain and token: by the ledger, up to the final height. As fresh as analytics.daily_ledger.';
 comment on column analytics.solvency.day is 'The day, in UTC; the newest one up to now.';
 comment on column analytics.solvency.chain is 'Chain code.';

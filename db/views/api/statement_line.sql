@@ -4,7 +4,7 @@
 -- Promises: the amounts of a merchant's lines add up to the change of its balance, to the last unit, between any two times (audit.running_totals).
 -- Readers: statements (functions/reading/statements.sql), analysts. An index finds a merchant's lines of a chain and token by their time.
 create or replace view app.statement_line with (security_barrier) as
-select e.merchant_id, e.chain, e.token, e.created_at as at, e.id as entry, coalesce(l.seq, 0) as part, l.type, l.amount, l.deposit_id, l.payout_id
+select e.merchant_id, e.chain, e.token, e.created_at as at, e.id as entry, l.seq as part, l.type, l.amount, l.deposit_id, l.payout_id
 from app.ledger_entry e
 cross join lateral (
   select case when starts_with(e.reference, 'finalisation:') then split_part(e.reference, ':', 3)::bigint end as finalisation,
