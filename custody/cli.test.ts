@@ -319,6 +319,12 @@ const begin = (payout: string) => world.db.rows('select app.begin_payment($1, 42
 /** The database as it was before a payout was requested. */
 async function forget(payout: string): Promise<void> {
   await world.db.rows(
+    `insert into app.total_change (merchant_id, series, about, at, count, amount)
+    select p.merchant_id, s.series, p.chain || ':' || p.token, now(), -1, s.amount from app.payout p
+    cross join lateral (values ('payout', p.net), ('fee', p.fee)) s (series, amount) where p.id = $1`,
+    [payout],
+  )
+  await world.db.rows(
     `insert into app.balance_delta (merchant_id, chain, token, amount, deposit_count)
     select p.merchant_id, p.chain, p.token, p.gross, c.deposit_count from app.payout p join app.claim c on c.payout_id = p.id where p.id = $1`,
     [payout],
