@@ -86,11 +86,12 @@ export class ExpiringWorld extends World {
     })
   }
 
-  /** Of the treasury. */
+  /** Of the treasury's native coin. */
   async reserved(): Promise<bigint> {
-    const [row] = await this.db.rows<{reserved: string}>('select reserved from app.treasury where chain = $1', [
-      this.chain,
-    ])
+    const [row] = await this.db.rows<{reserved: string}>(
+      'select reserved from app.treasury where chain = $1 and token = app.native_token(chain)',
+      [this.chain],
+    )
     return BigInt(row!.reserved)
   }
 }
