@@ -1,6 +1,6 @@
 // Files of what a list shows, of any size. Promises: they are read and sent page by page, at the pace of the reader, so
-// memory use does not grow, and only a few at once; a reader that stands still for a minute, or whose session ends, gets
-// no more, and the browser says that the file is broken.
+// memory use does not grow, and only a few at once; a reader that stands still for a minute, or whose session ends,
+// gets no more, and the browser says that the file is broken.
 import {Readable} from 'node:stream'
 import type {FastifyReply, FastifyRequest} from 'fastify'
 import {z} from 'zod'

@@ -5,9 +5,11 @@ import {Refusal} from './form.ts'
 import type {Made} from './logo-worker.ts'
 
 const mostBytes = 512 * 1024
-const timeoutMs = 5000
+const timeoutMs = 3000
 
-/** A PNG of at most 256 pixels on each side. Rejects with a Refusal for anything that is no PNG or JPEG of a sane size. */
+/**
+ * A PNG of at most 256 pixels on each side. Rejects with a Refusal for anything that is no PNG or JPEG of a sane size.
+ */
 export async function logoOf(file: Buffer): Promise<Buffer> {
   if (file.length > mostBytes) throw new Refusal(`The logo must have at most ${mostBytes / 1024} KiB.`)
   const worker = new Worker(new URL('./logo-worker.ts', import.meta.url), {
