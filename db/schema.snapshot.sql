@@ -3582,7 +3582,7 @@ CREATE OR REPLACE FUNCTION app.asked_deliveries(of_merchant uuid, asked jsonb, b
 CREATE OR REPLACE FUNCTION app.asked_deposits(of_merchant uuid, asked jsonb, below numeric, size integer) RETURNS SETOF app.deposit LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as f72d7a0fe243f48063a3c5e185a9dd41;
 
 -- The lines of a period that are asked for, below a place, the newest first.
-CREATE OR REPLACE FUNCTION app.asked_lines(of_merchant uuid, asked jsonb, below numeric, size integer) RETURNS SETOF app.statement_line LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 90c8aa0eca02c6b459f4d2951ca377ad;
+CREATE OR REPLACE FUNCTION app.asked_lines(of_merchant uuid, asked jsonb, below numeric, size integer) RETURNS SETOF app.statement_line LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'force_custom_plan' as 69c5b1f0060112b8372d468b1bb7b8bd;
 
 -- The payment requests that are asked for, below a place, the newest first.
 CREATE OR REPLACE FUNCTION app.asked_payment_requests(of_merchant uuid, asked jsonb, below bigint, size integer) RETURNS SETOF app.payment_request LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 02c4fe1f7ca8ac7b13e2a1f77913c558;

@@ -44,24 +44,29 @@ return (extract(epoch from l.at) * 1000000)::bigint * 75557863725914323419136 + 
 comment on function app.line_place is 'The place of a line in lists: its time, its entry, and its place in that.';
 
 create or replace function app.asked_lines(of_merchant uuid, asked jsonb, below numeric, size int) returns setof app.statement_line
-language plpgsql stable rows 50 set search_path = pg_catalog as $$
+language plpgsql stable rows 50 set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
 declare
   since timestamptz := coalesce((asked ->> 'from')::timestamptz, '-infinity');
   until timestamptz := coalesce((asked ->> 'to')::timestamptz, 'infinity');
   last_at timestamptz := 'infinity';
   last_entry bigint := 0;
   last_part bigint := 0;
+  entries bigint[];
 begin
   if below is not null then
     last_at := timestamptz '1970-01-01 00:00:00+00' + div(below, 75557863725914323419136)::bigint * interval '1 microsecond';
     last_entry := mod(div(below, 17179869184), 4398046511104);
     last_part := mod(below, 17179869184);
   end if;
-  return query select l.* from app.asset a
-    cross join lateral (select * from app.statement_line o where o.merchant_id = of_merchant and o.chain = a.chain and o.token = a.token
-      and o.at >= since and o.at < until and (o.at, o.entry) <= (last_at, last_entry) and (o.at, o.entry, o.part) < (last_at, last_entry, last_part)
-      order by o.at desc, o.entry desc, o.part desc limit size) l
+  -- Each entry has a line at least, so that as many entries as lines are asked for are enough, and one that the page before has begun. They are found
+  -- first: the planner would rather make all lines of the period and sort them.
+  entries := array(select e.id from app.asset a
+    cross join lateral (select o.id, o.created_at from app.ledger_entry o where o.account = 'merchant' and o.merchant_id = of_merchant
+      and o.chain = a.chain and o.token = a.token and o.created_at >= since and o.created_at < until
+      and (o.created_at, o.id) <= (last_at, last_entry) order by o.created_at desc, o.id desc limit size + 1) e
     where coalesce(a.chain = asked ->> 'chain', true) and coalesce(a.token = asked ->> 'token', true)
+    order by e.created_at desc, e.id desc limit size + 1);
+  return query select * from app.statement_line l where l.entry = any(entries) and (l.at, l.entry, l.part) < (last_at, last_entry, last_part)
     order by l.at desc, l.entry desc, l.part desc limit size;
 end $$;
 comment on function app.asked_lines is 'The lines of a period that are asked for, below a place, the newest first.';
