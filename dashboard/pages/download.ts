@@ -28,9 +28,14 @@ const open: string[] = []
 
 export async function download(request: FastifyRequest, reply: FastifyReply, file: Download): Promise<FastifyReply> {
   const {format} = read(Format, fieldsOf(request.query))
+  const end = format === 'parquet' ? 'parquet' : 'csv'
+  reply
+    .type(format === 'parquet' ? 'application/vnd.apache.parquet' : 'text/csv; charset=utf-8')
+    .header('content-disposition', `attachment; filename="${file.name}.${end}"`)
+  if (request.method === 'HEAD') return reply.send('') // nothing is read for nobody
   const merchant = request.me.merchant_prefix
   if (open.length >= mostAtOnce || open.filter(each => each === merchant).length >= mostOfMerchant)
-    throw Object.assign(new Error('other files are being sent at the moment; please try again soon'), {code: 'SL503'})
+    throw Object.assign(new Error('other files are being sent at the moment; please try again soon'), {code: 'SL429'})
   open.push(merchant)
   try {
     const {columns, rows} = await request.data.file(file.kind, file.asked)
@@ -47,11 +52,7 @@ export async function download(request: FastifyRequest, reply: FastifyReply, fil
       {objectMode: false},
     )
     stream.once('close', () => open.splice(open.indexOf(merchant), 1))
-    const end = format === 'parquet' ? 'parquet' : 'csv'
-    return reply
-      .type(format === 'parquet' ? 'application/vnd.apache.parquet' : 'text/csv; charset=utf-8')
-      .header('content-disposition', `attachment; filename="${file.name}.${end}"`)
-      .send(stream)
+    return reply.send(stream)
   } catch (error) {
     open.splice(open.indexOf(merchant), 1)
     throw error

@@ -117,6 +117,8 @@ function acceptForms(app: App): void {
     done(null, Object.fromEntries(all.map(([name, values]) => [name, values.length > 1 ? values : values[0]])))
   })
   app.addContentTypeParser('multipart/form-data', (request, payload, done) => {
+    if (request.url !== '/settings/payment-page')
+      return done(Object.assign(new Error('a form without a file is expected'), {statusCode: 415}))
     readUpload(request.headers, payload).then(fields => done(null, fields), done)
   })
 }
@@ -135,6 +137,7 @@ interface Failure extends Error {
 
 function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply, reports: Reports): FastifyReply {
   const {code, statusCode} = error as Failure
+  reply.removeHeader('content-disposition') // of a file that is not sent
   if (code === 'SLAUT' && request.headers.accept === 'text/event-stream') return reply.code(204).send() // ends the stream for good
   if (code === 'SLAUT') return reply.code(303).header('location', '/sign-in').send()
   if (code === 'SLSTP') return askForSecondFactor(request, reply)
@@ -163,6 +166,7 @@ function describe(
   if (code === 'SL404')
     return [404, 'There is nothing here', html`<p>It does not exist, or belongs to somebody else.</p>`]
   if (code === 'SLINV') return [400, 'This cannot be read', html`<p>${sentence(message)}</p>`]
+  if (code === 'SL429') return [429, 'Please wait', html`<p>${sentence(message)}</p>`]
   if (code === 'SL503') return [503, 'Please wait', html`<p>${sentence(message)}</p>`]
   if (code === 'SLSUS') return [403, 'This account is suspended', html`<p>${refusalOf(error)}</p>`]
   const failure = failureOf(error)

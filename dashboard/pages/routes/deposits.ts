@@ -24,7 +24,7 @@ export function deposits(app: App, context: Context): void {
 
   app.get('/deposits', async request => show(request, await page(request)))
   app.get('/deposits/part', async request => depositList(await list(request), request.me.chains).text)
-  app.get('/deposits/download', {exposeHeadRoute: false}, (request, reply) => {
+  app.get('/deposits/download', (request, reply) => {
     const asked = askedOf(request, names, depositStatuses)
     return download(request, reply, {kind: 'deposit', name: 'deposits', asked})
   })

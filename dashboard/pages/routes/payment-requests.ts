@@ -61,7 +61,7 @@ export function paymentRequests(app: App, context: Context): void {
     return show(request, paymentRequestsPage(found, {bps, isSaved: saved !== undefined}, request.me.chains))
   })
   app.get('/payment-requests/part', async request => paymentRequestList(await list(request)).text)
-  app.get('/payment-requests/download', {exposeHeadRoute: false}, (request, reply) => {
+  app.get('/payment-requests/download', (request, reply) => {
     const asked = askedOf(request, names, paymentRequestStatuses)
     return download(request, reply, {kind: 'payment_request', name: 'payment-requests', asked})
   })

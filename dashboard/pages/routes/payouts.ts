@@ -36,7 +36,7 @@ export function payouts(app: App, context: Context): void {
 
   app.get('/payouts', async request => show(request, payoutsPage(await list(request), request.me.chains)))
   app.get('/payouts/part', async request => payoutList(await list(request)).text)
-  app.get('/payouts/download', {exposeHeadRoute: false}, (request, reply) => {
+  app.get('/payouts/download', (request, reply) => {
     const asked = askedOf(request, names, payoutStatuses)
     return download(request, reply, {kind: 'payout', name: 'payouts', asked})
   })

@@ -34,7 +34,7 @@ export function statements(app: App): void {
       }),
     )
   })
-  app.get('/statements/download', {exposeHeadRoute: false}, (request, reply) => {
+  app.get('/statements/download', (request, reply) => {
     const {days, problem} = daysOf(request)
     if (problem !== undefined) throw Object.assign(new Error(problem), {statusCode: 400})
     const name = `statement-${request.me.merchant_prefix}-${days.from}-${days.to}`

@@ -34,13 +34,16 @@ export const paymentPagePage = ({brand, merchant, isSaved}: Shown): View => ({
   })}</div>`,
 })
 
+/** A drawing does not wrap. */
+const shortened = (name: string) => (name.length > 24 ? `${name.slice(0, 23)}…` : name)
+
 /** A drawing: a style of its own would be refused here. */
 const preview = ({accent, has_logo, site_url, help_url}: Brand, name: string): Html =>
   html`<svg class="preview" viewBox="0 0 300 190" role="img" aria-label="The payment page, in small: ${name}"><rect width="300" height="190" fill="#ffffff"/>${
     has_logo &&
     html`<image href="/settings/payment-page/logo.png" x="16" y="12" width="110" height="36" preserveAspectRatio="xMinYMid meet"/>`
-  }<g fill="#1b1f24" font-size="11"><text x="16" y="66" fill="#59636e">Payment to ${name}, reference acme-1042</text><text x="16" y="92" font-size="22" font-weight="700">25 USDC</text></g><rect x="16" y="108" width="268" height="34" rx="8" fill="${accent ?? '#0b5cad'}"/><text x="150" y="129.5" text-anchor="middle" font-size="12" font-weight="600" fill="${textOn(accent ?? '#0b5cad')}">Open in wallet</text><text x="16" y="168" font-size="10" fill="#59636e">${[
-    site_url && name,
+  }<g fill="#1b1f24" font-size="11"><text x="16" y="66" fill="#59636e">Payment to ${shortened(name)}, reference acme-1042</text><text x="16" y="92" font-size="22" font-weight="700">25 USDC</text></g><rect x="16" y="108" width="268" height="34" rx="8" fill="${accent ?? '#0b5cad'}"/><text x="150" y="129.5" text-anchor="middle" font-size="12" font-weight="600" fill="${textOn(accent ?? '#0b5cad')}">Open in wallet</text><text x="16" y="168" font-size="10" fill="#59636e">${[
+    site_url && shortened(name),
     help_url && 'Help',
   ]
     .filter(Boolean)
