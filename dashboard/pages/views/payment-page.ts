@@ -35,7 +35,7 @@ export const paymentPagePage = ({brand, merchant, isSaved}: Shown): View => ({
 })
 
 /** A drawing does not wrap. */
-const shortened = (name: string) => (name.length > 24 ? `${name.slice(0, 23)}…` : name)
+const shortened = (name: string) => (name.length > 14 ? `${name.slice(0, 13)}…` : name)
 
 /** A drawing: a style of its own would be refused here. */
 const preview = ({accent, has_logo, site_url, help_url}: Brand, name: string): Html =>
