@@ -15,6 +15,9 @@ export function local(iso: string): string {
   return formatOf(zone()).format(new Date(iso))
 }
 
+/** 2026-11-25. */
+export const today = (): string => local(new Date().toISOString()).slice(0, 10)
+
 const formats = new Map<string, Intl.DateTimeFormat>()
 /** Sweden writes dates as ISO 8601 does. */
 function formatOf(timeZone: string): Intl.DateTimeFormat {

@@ -63,7 +63,10 @@ export async function download(request: FastifyRequest, reply: FastifyReply, fil
 async function* watched<Piece>(pieces: AsyncIterable<Piece>, stream: () => Readable): AsyncGenerator<Piece> {
   for await (const piece of pieces) {
     const timer = setTimeout(() => stream().destroy(new Error('the reader stands still')), stallTimeoutMs)
-    yield piece
-    clearTimeout(timer)
+    try {
+      yield piece
+    } finally {
+      clearTimeout(timer) // also when the reader goes
+    }
   }
 }

@@ -1,78 +1,39 @@
 // Filters, files, statements and charts, over the server of the pages: what they show is what the API's functions say,
 // in the merchant's time zone.
-import {mkdtempSync, rmSync, writeFileSync} from 'node:fs'
-import {type IncomingMessage, request} from 'node:http'
-import {tmpdir} from 'node:os'
+import {writeFileSync} from 'node:fs'
+import type {IncomingMessage} from 'node:http'
 import path from 'node:path'
+import {buffer} from 'node:stream/consumers'
 import {DuckDBInstance} from '@duckdb/node-api'
-import type pg from 'pg'
 import {afterAll, beforeAll, expect, test} from 'vitest'
-import {logger} from '../../base/log.ts'
-import {readSettings} from '../../chains/settings.ts'
-import {Outage} from '../../db/client/outage.ts'
-import {openPool} from '../../db/client/pool.ts'
-import {type SignedIn, signIn} from '../../test/support/dashboard.ts'
-import {Money} from '../../test/support/money.ts'
+import type {Money} from '../../test/support/money.ts'
+import {PagesServer} from '../../test/support/pages-server.ts'
 import type {TestUser} from '../../test/support/people.ts'
-import type {App} from './app.ts'
 import {Data} from './data.ts'
-import {buildServer} from './server.ts'
 
-const folder = mkdtempSync(path.join(tmpdir(), 'sluice-money-'))
-const socketPath = path.join(folder, 'pages.sock')
-const log = logger('test')
-log.level = 'silent'
 const count = 30
 
+let site: PagesServer
 let money: Money
-let pool: pg.Pool
-let app: App
 let shop: TestUser
-let ada: SignedIn
 let data: Data
 
 beforeAll(async () => {
-  money = await Money.open()
+  site = await PagesServer.open()
+  ;({money, shop} = site)
+  data = new Data(site.pool, site.ada.token)
   await money.topUp('ETH', 1_000_000)
   await money.topUp('USDC', 1_000_000_000)
-  shop = await money.merchant()
-  ada = await signIn(money.db, shop.merchantId)
-  pool = openPool(money.db.url('sluice_dashboard'), {name: 'sluice-dashboard', max: 4})
-  data = new Data(pool, ada.token)
-  const {chains} = readSettings({})
-  app = await buildServer({
-    pool,
-    log,
-    outage: new Outage(log),
-    chains,
-    webhookAllowPrivate: true,
-    apiUrl: 'http://127.0.0.1:8080',
-    payoutTimeoutMs: 86_400_000,
-    paymentExpiryMs: 86_400_000,
-    paymentLateAfterMs: 7_200_000,
-  })
-  await app.listen({path: socketPath})
   for (let n = 1; n <= count; n++) await money.deposit(shop.address, n * 1_000_000, {final: n % 10 !== 0})
   await money.finalise()
   await money.deposit(shop.address, 99_000_000, {final: false})
   await data.setTimeZone(crypto.randomUUID(), 'Asia/Kathmandu') // which is 5:45 ahead of UTC
 })
-afterAll(async () => {
-  await app.close()
-  await pool.end()
-  await money.close()
-  rmSync(folder, {recursive: true})
-})
+afterAll(() => site.close())
 
 async function ask(url: string): Promise<{status: number; headers: IncomingMessage['headers']; body: Buffer}> {
-  const response = await new Promise<IncomingMessage>((resolve, reject) => {
-    request({socketPath, path: url, headers: {'sluice-session': ada.token}}, resolve)
-      .on('error', reject)
-      .end()
-  })
-  const chunks: Buffer[] = []
-  for await (const chunk of response) chunks.push(chunk)
-  return {status: response.statusCode!, headers: response.headers, body: Buffer.concat(chunks)}
+  const response = await site.ask(url)
+  return {status: response.statusCode!, headers: response.headers, body: await buffer(response)}
 }
 const page = async (url: string) => (await ask(url)).body.toString()
 const lines = (text: string) => text.trimEnd().split('\n')
@@ -120,7 +81,7 @@ test('a file has all that the filters show, whatever its format; one whose filte
   expect(rows.map(row => Number(row.split(',')[6]))).toEqual(Array.from({length: count}, (_, n) => count - n))
   const sheet = await ask('/deposits/download?format=spreadsheet&currency=ETH:USDC&amount_to=1')
   expect(sheet.body.toString()).toMatch(/^\ufeffdeposit_id,.*\n"dep_[^\n]*,"1",[^\n]*\n$/)
-  const file = path.join(folder, 'deposits.parquet')
+  const file = path.join(site.folder, 'deposits.parquet')
   writeFileSync(file, (await ask('/deposits/download?format=parquet')).body)
   const duckdb = await (await DuckDBInstance.create()).connect()
   const reader = await duckdb.runAndReadAll(`select count(*)::int, sum(amount)::int from '${file}'`)

@@ -1,30 +1,20 @@
 // The server of the pages on a real socket and a real database: what becomes of requests that show no page, and the
 // streams of live pages.
 import {randomUUID} from 'node:crypto'
-import {mkdtempSync, rmSync} from 'node:fs'
-import {type IncomingMessage, request} from 'node:http'
-import {tmpdir} from 'node:os'
-import path from 'node:path'
+import type {IncomingMessage} from 'node:http'
 import {decode, encode} from 'fast-png'
 import type pg from 'pg'
 import {afterAll, beforeAll, expect, test} from 'vitest'
-import {logger} from '../../base/log.ts'
-import {readSettings} from '../../chains/settings.ts'
-import {Outage} from '../../db/client/outage.ts'
 import {openPool} from '../../db/client/pool.ts'
 import {newSession, type SignedIn, signIn} from '../../test/support/dashboard.ts'
-import {Money} from '../../test/support/money.ts'
+import type {Money} from '../../test/support/money.ts'
+import {type Asked, buildPages, PagesServer} from '../../test/support/pages-server.ts'
 import type {TestUser} from '../../test/support/people.ts'
 import {until} from '../../test/support/until.ts'
 import {type App, refusalOf} from './app.ts'
 import {Data} from './data.ts'
-import {buildServer} from './server.ts'
 
-const folder = mkdtempSync(path.join(tmpdir(), 'sluice-pages-'))
-const socketPath = path.join(folder, 'pages.sock')
-const log = logger('test')
-log.level = 'silent'
-
+let site: PagesServer
 let money: Money
 let pool: pg.Pool
 let app: App
@@ -32,44 +22,12 @@ let shop: TestUser
 let ada: SignedIn
 
 beforeAll(async () => {
-  money = await Money.open()
-  shop = await money.merchant()
-  ada = await signIn(money.db, shop.merchantId)
-  pool = openPool(money.db.url('sluice_dashboard'), {name: 'sluice-dashboard', max: 4})
-  const {chains} = readSettings({})
-  app = await buildServer({
-    pool,
-    log,
-    outage: new Outage(log),
-    chains,
-    webhookAllowPrivate: true,
-    apiUrl: 'http://127.0.0.1:8080',
-    payoutTimeoutMs: 86_400_000,
-    paymentExpiryMs: 86_400_000,
-    paymentLateAfterMs: 7_200_000,
-  })
-  await app.listen({path: socketPath})
+  site = await PagesServer.open()
+  ;({money, pool, app, shop, ada} = site)
 })
-afterAll(async () => {
-  await app.close()
-  await pool.end()
-  await money.close()
-  rmSync(folder, {recursive: true})
-})
+afterAll(() => site.close())
 
-interface Asked {
-  token?: string
-  form?: string
-}
-
-function ask(url: string, {token = ada.token, form}: Asked = {}): Promise<IncomingMessage> {
-  const headers = {'sluice-session': token, ...(form && {'content-type': 'application/x-www-form-urlencoded'})}
-  return new Promise((resolve, reject) => {
-    request({socketPath, path: url, method: form ? 'POST' : 'GET', headers}, resolve)
-      .on('error', reject)
-      .end(form)
-  })
-}
+const ask: PagesServer['ask'] = (url, asked) => site.ask(url, asked)
 
 async function read(response: IncomingMessage): Promise<string> {
   let text = ''
@@ -304,17 +262,7 @@ test('a stream says only that there is news, and ends with its session', async (
 })
 
 test('a database that is away is a page that says so, not an error', async () => {
-  const away = await buildServer({
-    pool: openPool('postgres://nobody:x@127.0.0.1:1/none', {name: 'away', max: 1}),
-    log,
-    outage: new Outage(log),
-    chains: readSettings({}).chains,
-    webhookAllowPrivate: true,
-    apiUrl: '',
-    payoutTimeoutMs: 86_400_000,
-    paymentExpiryMs: 86_400_000,
-    paymentLateAfterMs: 7_200_000,
-  })
+  const away = await buildPages(openPool('postgres://nobody:x@127.0.0.1:1/none', {name: 'away', max: 1}))
   const response = await away.inject({url: '/', headers: {'sluice-session': 'x'}})
   expect([response.statusCode, response.headers['retry-after']]).toEqual([503, '5'])
   expect(response.body).toContain('Nothing was changed')
