@@ -24,6 +24,8 @@ declare module 'fastify' {
     withoutKey?: boolean
     /** What the key must be allowed to do: read, unless the route changes something. */
     scope?: Scope
+    /** Responds for as long as a page is open. */
+    isStream?: boolean
     /** The methods of this path, if the route exists only to refuse other methods. */
     allow?: string
   }

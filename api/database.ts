@@ -60,8 +60,8 @@ export class Database {
   }
 
   /** Every row of a statement. */
-  rows<Row extends unknown[]>(query: Statement): Promise<Row[]> {
-    return this.#run(query, []) as Promise<Row[]>
+  rows<Row extends unknown[]>(query: Statement, values: Value[] = []): Promise<Row[]> {
+    return this.#run(query, values) as Promise<Row[]>
   }
 
   /** Connections, and statements that wait for one. */

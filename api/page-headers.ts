@@ -11,10 +11,12 @@ interface Policy {
   /** It loads a style sheet of ours, too. */
   hasSheet?: boolean
   more?: string[]
+  /** The origins that may show it in a frame. */
+  sites?: string[]
 }
 
 /** The Content-Security-Policy of a page with one style and one script in it, and the other sources that it names. */
-export function securityPolicy({style, script, hasSheet, more = []}: Policy): string {
+export function securityPolicy({style, script, hasSheet, more = [], sites = []}: Policy): string {
   const rules = [
     "default-src 'none'",
     `style-src ${sourceOf(style)}${hasSheet ? " 'self'" : ''}`,
@@ -22,7 +24,7 @@ export function securityPolicy({style, script, hasSheet, more = []}: Policy): st
     ...more,
     "base-uri 'none'",
     "form-action 'none'",
-    "frame-ancestors 'none'",
+    `frame-ancestors ${sites.join(' ') || "'none'"}`,
   ]
   return rules.join('; ')
 }

@@ -1,5 +1,6 @@
 // The page of a payment request as the server sends it; test/faults/payment-page.test.ts tests it in a browser.
 import {hash} from 'node:crypto'
+import {decodeFunctionData, erc20Abi} from 'viem'
 import {afterAll, beforeAll, expect, test} from 'vitest'
 import {type Api, startApi} from '../test/support/api.ts'
 import {Money} from '../test/support/money.ts'
@@ -35,9 +36,10 @@ const uriFor = (address: string, baseUnits: number) =>
 test('before any script runs, the page has the amount, the address, the network and the URI for wallets', async () => {
   const made = await ask(1_250_000)
   const html = await pageOf(made)
-  expect(html).toContain('<h1>1.25 USDC</h1>')
-  expect(html).toContain(`<code id="address">${made.address}</code>`)
-  expect(html).toContain('USD Coin on Ethereum (chain 11155111)')
+  expect(html).toContain('<span id="amount">1.25</span> USDC')
+  expect(/<code id="address">(.*?)<\/code>/.exec(html)![1]!.replace(/<.*?>/g, '')).toBe(made.address)
+  expect(html).toContain('Send only USDC on Ethereum (ERC-20)')
+  expect(html).toContain('Test network')
   expect(html).toContain(`href="${uriFor(made.address, 1_250_000).replace('&', '&amp;')}"`)
   expect(html).toContain('Waiting for your payment')
   expect(html).toContain(`<time datetime="${made.expires_at}">`)
@@ -59,21 +61,22 @@ test('the QR code of a token holds the address alone, and its link is the choice
   expect(await codeOf(`${coin.page_token}/qr.svg?content=payment_uri`)).toBe(ofCoin)
   const shown = (html: string) => [
     html.includes(`<img id="link" src="${link}`),
-    !html.includes('class="button" href="" hidden') && !/class="button" [^>]*hidden/.test(html),
+    !/<a id="wallet" [^>]*hidden/.test(html),
   ]
   expect(shown(await pageOf(token))).toEqual([true, false])
   expect(await pageOf(token)).toContain('The code holds the address alone')
   const html = await pageOf(coin)
   expect(html).toMatch(/<details id="choice" hidden>/)
-  expect(html).toMatch(/<a id="wallet" class="button" href="ethereum:[^"]*">Open in wallet/)
+  expect(html).toMatch(/<a id="wallet" class="button" target="_top" href="ethereum:[^"]*">Open in wallet/)
   expect((await get(`${coin.page_token}/qr.svg?content=address`)).status).toBe(400)
 })
 
 test('the page says which coin on which network counts, and has the reference of the order', async () => {
   const made = await ask()
   const html = await pageOf(made)
-  expect(html).toContain('<strong>Only USDC on Ethereum (chain 11155111) counts.</strong>')
-  expect(html).toContain(`reference <bdi>${made.external_id}</bdi>`)
+  expect(html).toContain('<strong id="only">Send only USDC on Ethereum (ERC-20)</strong>')
+  expect(html).toContain(`<bdi>Reference ${made.external_id}</bdi>`)
+  expect(await pageOf(await ask(1_000_000, 'ETH'))).toContain('<strong id="only">Send only ETH on Ethereum</strong>')
 })
 
 test('the name of a merchant is shown as text', async () => {
@@ -134,9 +137,9 @@ test('the page has the name, the colour, the logo and the links of its merchant,
     [merchantId],
   )
   const html = await pageOf(made)
-  expect(html).toContain('Payment to <bdi>&lt;b&gt;Shop&lt;/b&gt;</bdi>')
+  expect(html).toContain('<p class="shop"><bdi>&lt;b&gt;Shop&lt;/b&gt;</bdi></p>')
   expect(html).toContain(`<img class="logo" src="${made.page_token}/logo.png" alt="">`)
-  expect(html).toContain('<a href="https://shop.example/?a=1&amp;b=2" rel="noreferrer">')
+  expect(html).toContain('<a href="https://shop.example/?a=1&amp;b=2" target="_blank" rel="noopener noreferrer">')
   const logo = await get(`${made.page_token}/logo.png`)
   expect([logo.headers.get('content-type'), Buffer.from(await logo.arrayBuffer()).toString('hex')]).toEqual([
     'image/png',
@@ -161,13 +164,16 @@ test('an unconfirmed payment is shown with its confirmations, and the page asks 
   expect(await stateOf(made)).toMatchObject({
     state: 'seen',
     heading: 'Payment seen',
-    text: '1 USDC seen, with 2 confirmations. You may close this page.',
+    text: expect.stringMatching(
+      /^1 USDC seen\. Confirmations: 2 of 2\. About \d sec left\. You may close this page\.$/,
+    ),
+    progress: 2 / 3,
     due: null,
     uri: null,
     poll_seconds: 2.5,
   })
   expect((await get(`${made.page_token}/qr.svg`)).status).toBe(410)
-  expect(await pageOf(made)).toContain('<section id="due" aria-label="How to pay" hidden>')
+  expect(await pageOf(made)).toContain('<section id="due" hidden>')
 })
 
 test('after a partial payment the page, the link and the QR code ask for the rest', async () => {
@@ -176,14 +182,16 @@ test('after a partial payment the page, the link and the QR code ask for the res
   await money.deposit(made.address, 100_000, {final: false})
   expect(await stateOf(made)).toMatchObject({
     state: 'partial',
-    text: '0.25 USDC received; 0.1 USDC seen, with 1 confirmation. Still missing: 0.65 USDC.',
+    text: expect.stringMatching(
+      /^0\.25 USDC received\. 0\.1 USDC seen\. Confirmations: 1 of \d+\. .*Still missing: 0\.65 USDC\.$/,
+    ),
     due: '0.65',
     uri: uriFor(made.address, 650_000),
   })
   const svg = await (await get(`${made.page_token}/qr.svg?content=payment_uri`)).text()
   expect((await readQrSvg(svg)).text).toBe(uriFor(made.address, 650_000))
   const html = await pageOf(made)
-  expect(html).toContain('<h1>1 USDC</h1>')
+  expect(html).toContain('<bdi dir="ltr">1 USDC</bdi>')
   expect(html).toContain('<span id="amount">0.65</span> USDC')
 })
 
@@ -192,8 +200,23 @@ test('a paid request is shown with the transaction, asks for nothing, and stops 
   const txid = `0x${'ab'.repeat(32)}`
   await money.block([{txid, amount: 1_000_000n, recipient: made.address}], [])
   await money.finalise()
+  const url = `https://sepolia.etherscan.io/tx/${txid}`
   expect(await stateOf(made)).toEqual({
     state: 'paid',
+    external_id: made.external_id,
+    wallet: null,
+    time_left: null,
+    progress: null,
+    receipt: [
+      ['Paid to', expect.any(String), null],
+      ['Reference', made.external_id, null],
+      ['Asked for', '1 USDC', null],
+      ['Received', '1 USDC', null],
+      ['Paid on', expect.stringMatching(/ UTC$/), null],
+      ['Network', 'Ethereum (ERC-20)', null],
+      ['Address', made.address, null],
+      ['Transaction (1 USDC)', txid, url],
+    ],
     heading: 'Paid',
     text: '1 USDC received.',
     due: null,
@@ -201,13 +224,14 @@ test('a paid request is shown with the transaction, asks for nothing, and stops 
     code: null,
     seconds_left: null,
     txid,
-    transaction_url: `https://sepolia.etherscan.io/tx/${txid}`,
+    transaction_url: url,
     transaction: '0xabababab…abababab',
     poll_seconds: null,
   })
   const html = await pageOf(made)
-  const link = `<a id="txid" href="https://sepolia.etherscan.io/tx/${txid}" rel="noreferrer" title="${txid}">0xabababab…abababab</a>`
-  expect(html).toContain(`Transaction ${link}`)
+  expect(html).toContain(
+    `<dt>Transaction (1 USDC)</dt><dd><a href="${url}" target="_blank" rel="noopener noreferrer"><bdi>${txid}</bdi></a></dd>`,
+  )
   expect(html).not.toContain('http-equiv="refresh"')
 })
 
@@ -245,7 +269,7 @@ test('the page links back to the return_url, if there is one', async () => {
     'https://shop.example/?a="1"&b',
   ])
   expect(await pageOf(made)).toContain(
-    '<a href="https://shop.example/?a=&quot;1&quot;&amp;b" rel="noreferrer">Back to <bdi>',
+    '<a href="https://shop.example/?a=&quot;1&quot;&amp;b" class="button" target="_top" rel="noopener noreferrer"><bdi>Back to ',
   )
 })
 
@@ -282,7 +306,9 @@ test('a late payment counts, and is shown as late', async () => {
   expect(await stateOf(rest)).toMatchObject({
     state: 'late',
     heading: 'Payment seen, after the end', // not yet "Paid": nothing of it is final
-    text: '0.4 USDC received; 0.6 USDC seen, with 1 confirmation. What came after this request had ended counts once it is final.',
+    text: expect.stringMatching(
+      /^0\.4 USDC received\. 0\.6 USDC seen\. Confirmations: .* What came after this request had ended counts once it is final\.$/,
+    ),
     due: null,
     poll_seconds: 2.5,
   })
@@ -298,7 +324,9 @@ test('after a request expired during a partial payment, the missing rest is show
   await requests.expire([made.id])
   expect(await stateOf(made)).toMatchObject({
     state: 'partial',
-    text: '0.4 USDC seen, with 1 confirmation. Still missing: 0.6 USDC. The request has ended: please ask the merchant before you send more.',
+    text: expect.stringMatching(
+      /^0\.4 USDC seen\. .*Still missing: 0\.6 USDC\. The request has ended: please ask the merchant before you send more\.$/,
+    ),
     due: null,
     uri: null,
   })
@@ -310,6 +338,86 @@ test('the page asks again for a payment that left the chain', async () => {
   expect(await stateOf(made)).toMatchObject({state: 'seen', due: null})
   await money.eth.write({drop: 1, add: [[], []]})
   expect(await stateOf(made)).toMatchObject({state: 'awaiting', due: '1', uri: uriFor(made.address, 1_000_000)})
+})
+
+test('the page speaks the language of the browser, or the one that it was switched to, and its state does, too', async () => {
+  const made = await ask()
+  const languageOf = async (path: string, accepted?: string) => {
+    const html = await (await get(path, accepted ? {headers: {'accept-language': accepted}} : {})).text()
+    return [/<html lang="(..)"( dir="rtl")?>/.exec(html)!.slice(1), /<h1 id="heading">(.*?)</.exec(html)![1]]
+  }
+  const {page_token} = made
+  expect(await languageOf(page_token)).toEqual([['en', undefined], 'Waiting for your payment'])
+  expect(await languageOf(page_token, 'xx, de-CH;q=0.8, en;q=0.5')).toEqual([
+    ['de', undefined],
+    'Warten auf Ihre Zahlung',
+  ])
+  expect(await languageOf(page_token, 'zh-TW')).toEqual([['zh', undefined], '等待您的付款'])
+  expect(await languageOf(`${page_token}?lang=ar`, 'de')).toEqual([['ar', ' dir="rtl"'], 'في انتظار دفعتك'])
+  for (const strange of ['lang=xx', 'lang=en&lang=de', 'lang[]=de', 'utm_source=mail'])
+    expect((await languageOf(`${page_token}?${strange}`))[0], strange).toEqual(['en', undefined])
+  expect(JSON.parse(await (await get(`${page_token}/state?lang=ja`)).text()).heading).toBe('お支払いを待っています')
+  expect(await (await get(`${'x'.repeat(32)}?lang=tr`)).text()).toContain('Burada bir ödeme yok')
+})
+
+test('only the sites that its merchant names show the page in a frame; its other responses nobody does', async () => {
+  const {page_token} = await ask()
+  const ancestors = async (path: string) =>
+    /frame-ancestors ([^;]*)/.exec((await get(path)).headers.get('content-security-policy')!)![1]
+  await money.db.rows(`select app.set_payment_page_sites($1, '{https://shop.example,http://localhost:3000}')`, [
+    merchantId,
+  ])
+  expect(await ancestors(page_token)).toBe('http://localhost:3000 https://shop.example')
+  expect(await ancestors(`${page_token}/state`)).toBe("'none'")
+  for (const wrong of [
+    'https://shop.example/path',
+    'http://shop.example',
+    'https://*.example',
+    "https://a' 'self",
+    'https://a;script-src *',
+  ])
+    await expect(
+      money.db.rows(`select app.set_payment_page_sites($1, $2)`, [merchantId, [wrong]]),
+      wrong,
+    ).rejects.toMatchObject({
+      code: 'SL422',
+    })
+  await money.db.rows(`select app.set_payment_page_sites($1, '{}')`, [merchantId])
+  expect(await ancestors(page_token)).toBe("'none'")
+})
+
+test('a wallet in the browser is asked for exactly what is due: the call of the token, or the value of the coin', async () => {
+  const [token, coin] = [await ask(1_250_000), await ask(1_000_000, 'ETH')]
+  const {wallet} = await stateOf(token)
+  expect(wallet).toMatchObject({chain_id: '0xaa36a7', to: usdc, value: '0x0'})
+  const {functionName, args} = decodeFunctionData({abi: erc20Abi, data: wallet.data})
+  expect([functionName, args]).toEqual(['transfer', [token.address, 1_250_000n]])
+  expect((await stateOf(coin)).wallet).toEqual({
+    chain_id: '0xaa36a7',
+    to: coin.address,
+    value: '0xde0b6b3a7640000',
+    data: '0x',
+  })
+})
+
+test('a stream tells a page at once that something is new, and ends with the service', async () => {
+  const made = await ask(1_000_000)
+  expect((await get(`${'x'.repeat(32)}/events`)).status).toBe(404)
+  const reply = await get(`${made.page_token}/events`)
+  expect(reply.headers.get('content-type')).toBe('text/event-stream')
+  const news = newsOf(reply)
+  await news.next() // what it begins with
+  await money.deposit(made.address, 1_000_000, {final: false})
+  expect((await news.next()).value).toBe('event: news\ndata:')
+  await money.block([], []) // another confirmation
+  expect((await news.next()).value).toBe('event: news\ndata:')
+  await money.finalise()
+  expect((await news.next()).value).toBe('event: news\ndata:')
+  const another = await startApi(money.db)
+  const ending = newsOf(await fetch(`${another.url}/pay/${made.page_token}/events`))
+  await ending.next()
+  await another.close()
+  expect((await ending.next()).done).toBe(true)
 })
 
 test.each([['x'.repeat(32)], ['short'], ['%00'.repeat(32)], [`${"'".repeat(31)}%22`]])(
@@ -365,3 +473,14 @@ test('a loop on a page, or on tokens that do not exist, is slowed down, and slow
   expect((await stormOf(() => String(n++).padStart(32, 'x'))).refused).toBeGreaterThan(50)
   expect((await get(`${other.page_token}/state`)).status).toBe(200)
 })
+
+/** The events of a stream; comments that keep it open are left out. */
+async function* newsOf(reply: Response): AsyncGenerator<string> {
+  let text = ''
+  for await (const chunk of reply.body!.pipeThrough(new TextDecoderStream())) {
+    text += chunk
+    const events = text.split('\n\n')
+    text = events.pop()!
+    yield* events.filter(event => event !== ':')
+  }
+}

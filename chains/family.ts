@@ -20,6 +20,8 @@ export interface ChainFamily<C extends Chain = Chain, S extends CommonSettings =
   reading(settings: S): Record<string, string>
   /** The network's name among those of the chain, for messages. */
   networkName(settings: S): string
+  /** What wallets and exchanges call tokens of the chain, such as ERC-20; absent where there are none. */
+  tokenStandard?: string
   /** Where people see a transaction of the network, with {txid} in its place; undefined if there is no such site. */
   explorer?(settings: S): string | undefined
   /** How many confirmations make a payment final, where a number decides that. */
@@ -121,6 +123,8 @@ export interface Forms<C extends Chain = Chain, S extends CommonSettings = Commo
   display(address: string): string
   /** A payment URI for wallets, with the exact amount; only the address if wallets have no such form. */
   paymentUri(settings: S, payment: Payment): string
+  /** As a transaction that a wallet in the browser is asked to send; absent where wallets have no such way. */
+  walletTransaction?(settings: S, payment: Payment): WalletTransaction | undefined
   /** The id of a signed transaction, given in hex as custody returns it. Throws if the bytes are not a transaction. */
   txid(raw: string): string
 }
@@ -131,6 +135,14 @@ export interface Payment {
   address: string
   /** In base units. */
   amount: bigint
+}
+
+/** For eth_sendTransaction of an EIP-1193 wallet: hexadecimal numbers, and an address with its checksum. */
+export interface WalletTransaction {
+  chain_id: string
+  to: string
+  value: string
+  data: string
 }
 
 /** A node that is asked for its newest block. */

@@ -12,3 +12,13 @@ export function codeFor(
 ): string {
   return token === chain.assets[0].token ? uri : address
 }
+
+/**
+ * As a QR code holds it. An address in bech32 is read in upper case, too, and makes a smaller code so (BIP-173); the
+ * names of a link's parameters are not (BIP-21).
+ */
+export const forQr = (text: string): string =>
+  text.replace(
+    /^(bitcoin:)((?:bc|tb|bcrt)1[0-9a-z]+)/,
+    (_, scheme: string, address: string) => scheme + address.toUpperCase(),
+  )

@@ -1912,6 +1912,15 @@ CREATE INDEX output_free ON app.output USING btree (chain, merchant_id, amount D
 CREATE INDEX output_outgoing_payment ON app.output USING btree (outgoing_payment_id) WHERE (outgoing_payment_id IS NOT NULL);
 CREATE INDEX output_unspent ON app.output USING btree (chain, address) WHERE (spent_by IS NULL);
 
+-- The sites that may show the pages of a merchant's payment requests in a frame. Without a row, none may.
+create table app.payment_page_site (
+  merchant_id uuid not null,
+  origin text not null, -- As browsers compare it (RFC 6454): https, or http on the machine itself; the host in ASCII; no port that is the usual one.
+  constraint payment_page_site_pkey PRIMARY KEY (merchant_id, origin),
+  constraint payment_page_site_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES app.merchant(id),
+  constraint payment_page_site_origin_check CHECK (((origin ~ '^(https://[a-z0-9]([a-z0-9.-]*[a-z0-9])?|http://(localhost|127\.0\.0\.1))(:[1-9][0-9]{0,4})?$'::text) AND (length(origin) <= 200)))
+);
+
 -- What merchants asked to be paid, each to an address of its own, and what was paid of it. Never deleted.
 create table app.payment_request (
   id uuid not null default uuidv7(), -- Id; merchants know the request by external_id.
@@ -3683,8 +3692,8 @@ CREATE OR REPLACE FUNCTION app.book_payment_of_failed_payout(s app.outgoing_paym
 -- Books what is noted of a chain and final at this height: second payments, and the fees of what failed or was cancelled. False if there was none.
 CREATE OR REPLACE FUNCTION app.book_second_payments(of_chain text, final_height integer) RETURNS boolean LANGUAGE plpgsql SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'auto' as a8480457401348f4e05bc8b8b6fb5dbc;
 
--- What the payment page shows of a merchant, but for its logo.
-CREATE OR REPLACE FUNCTION app.brand_of(merchant uuid) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as b8a53e015ce4837b9677fd377440d8bf;
+-- What the payment page shows of a merchant, but for its logo, and the sites that may show it in a frame.
+CREATE OR REPLACE FUNCTION app.brand_of(merchant uuid) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 562b9c0b300822827da7070cd503e113;
 
 -- Gives up an outgoing payment that is not final and pays no payout: a transaction that pays nobody uses up its nonce, or its outputs.
 CREATE OR REPLACE FUNCTION app.cancel_outgoing_payment(of_outgoing_payment uuid) RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path TO 'pg_catalog' as f80c95fe7816c955cfbf75377bd8870a;
@@ -4172,6 +4181,9 @@ CREATE OR REPLACE FUNCTION app.or_soon(at timestamp with time zone) RETURNS time
 -- Locks an endpoint that this merchant has, and returns it; raises SL404 where there is none.
 CREATE OR REPLACE FUNCTION app.own_webhook_endpoint(of_merchant uuid, endpoint uuid) RETURNS app.webhook_endpoint LANGUAGE plpgsql SET search_path TO 'pg_catalog' as a4bedb8db0487ce617e900d0f323188a;
 
+-- How fast a chain is: the milliseconds from block to block by its last hundred blocks, and how many blocks the newest is above the final one. Null while there are too few blocks.
+CREATE OR REPLACE FUNCTION app.pace_of(of_chain text) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 89493724006d39739fb4885eb16c9ba1;
+
 -- The least that pays a request, in base units: what is missing then is within its tolerance, or too little to be a payment and no more than a hundredth.
 CREATE OR REPLACE FUNCTION app.paid_from(r app.payment_request) RETURNS numeric LANGUAGE sql IMMUTABLE SET search_path TO 'pg_catalog' as 1ac621fd1a990107f2ebc3bf7aab3868;
 
@@ -4187,8 +4199,11 @@ CREATE OR REPLACE FUNCTION app.payment_metrics() RETURNS TABLE(metric text, labe
 -- What has to be sent to pay a request, in base units, besides what was seen: never less than anybody can send. 0 if enough was seen.
 CREATE OR REPLACE FUNCTION app.payment_missing(r app.payment_request) RETURNS numeric LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as ff9917f6385b1aa7e3951d66e59c139a;
 
--- What the page of a payment request shows to a visitor who has its token. Its confirmations are those of the youngest pending receipt; null if none is pending. A cancelled request expired when it was cancelled. late_at: when money that no block has taken is late; null while none is waited for.
-CREATE OR REPLACE FUNCTION app.payment_page(of_page_token text) RETURNS SETOF app.payment_response LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 574ccb90db04c8c4d06485a08711c9d7;
+-- What the page of a payment request shows to a visitor who has its token. Its confirmations are those of the youngest pending receipt; null if none is pending. A cancelled request expired when it was cancelled. late_at: when money that no block has taken is late; null while none is waited for. receipts: the first twenty final ones.
+CREATE OR REPLACE FUNCTION app.payment_page(of_page_token text) RETURNS SETOF app.payment_response LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 9ce6d237707a965f054bf7b2a2ae641b;
+
+-- A text for each of these pages that changes whenever what the page shows does. No row for a page that does not exist.
+CREATE OR REPLACE FUNCTION app.payment_page_news(page_tokens text[]) RETURNS TABLE(page_token text, news text) LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 3416be22b00441cc345fc0e44faedfe7;
 
 -- The payment requests of a chain and token with these statuses and amounts, between two places: the newest.
 CREATE OR REPLACE FUNCTION app.payment_requests_of_amount(of_merchant uuid, of_chain text, of_token text, statuses text[], least_amount numeric, most_amount numeric, made_from timestamp with time zone, made_to timestamp with time zone, above bigint, below bigint, size integer) RETURNS SETOF app.payment_request LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 5561c12f98119d29c0f26fb6a1ca4ab7;
@@ -4492,6 +4507,9 @@ CREATE OR REPLACE FUNCTION app.set_merchant_chain(of_merchant uuid, of_chain tex
 
 -- Stops all keys of a merchant at once, or lets them work again. Safe to run again.
 CREATE OR REPLACE FUNCTION app.set_merchant_suspended(of_merchant uuid, suspended boolean) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 7b8500410b7158acd5ef05a8b92f0527;
+
+-- Sets the sites that may show the payment page in a frame: these, and no others.
+CREATE OR REPLACE FUNCTION app.set_payment_page_sites(of_merchant uuid, origins text[]) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 7d50e7ebe9129dae4e6848b252850027;
 
 -- Sets how much of its new payment requests may be missing, in basis points; those that exist keep theirs.
 CREATE OR REPLACE FUNCTION app.set_payment_tolerance(of_merchant uuid, bps integer) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 47226ae98614c6a1645003ed8fe0de66;
@@ -6894,6 +6912,9 @@ CREATE OR REPLACE FUNCTION dashboard.set_authenticator(of_token text, of_secret 
 -- Sets all that the payment page shows of the merchant; null is as without.
 CREATE OR REPLACE FUNCTION dashboard.set_brand(token text, request uuid, name text, accent text, site_url text, help_url text, logo bytea, keep_logo boolean) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 5bd10f3b028a4469c2eef958a874ce81;
 
+-- Sets the sites that may show the payment page in a frame: these, and no others.
+CREATE OR REPLACE FUNCTION dashboard.set_payment_page_sites(token text, request uuid, origins text[]) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 3473b3361975f2eb136985a283660192;
+
 -- Sets how much of a new payment request may be missing; those that exist keep theirs.
 CREATE OR REPLACE FUNCTION dashboard.set_payment_tolerance(token text, request uuid, bps integer) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 6fe7692c632597c9c1d205b6b1f2ee84;
 
@@ -7233,6 +7254,7 @@ grant execute on function app.paid_from(app.payment_request) to sluice_api;
 grant execute on function app.payment_logo(text) to sluice_api;
 grant execute on function app.payment_missing(app.payment_request) to sluice_api;
 grant execute on function app.payment_page(text) to sluice_api;
+grant execute on function app.payment_page_news(text[]) to sluice_api;
 grant execute on function app.payment_requests_of_amount(uuid,text,text,text[],numeric,numeric,timestamp with time zone,timestamp with time zone,bigint,bigint,integer) to sluice_api;
 grant execute on function app.payout_in_list(app.payout) to sluice_api;
 grant execute on function app.payout_item(app.payout) to sluice_api;
@@ -7421,6 +7443,7 @@ grant execute on function dashboard.revoke_api_key(text,uuid,text) to sluice_das
 grant execute on function dashboard.rotate_webhook_secret(text,uuid,text) to sluice_dashboard;
 grant execute on function dashboard.search(text,text) to sluice_dashboard;
 grant execute on function dashboard.set_brand(text,uuid,text,text,text,text,bytea,boolean) to sluice_dashboard;
+grant execute on function dashboard.set_payment_page_sites(text,uuid,text[]) to sluice_dashboard;
 grant execute on function dashboard.set_payment_tolerance(text,uuid,integer) to sluice_dashboard;
 grant execute on function dashboard.set_payout_address(text,uuid,text,text) to sluice_dashboard;
 grant execute on function dashboard.set_time_zone(text,uuid,text) to sluice_dashboard;

@@ -3,13 +3,14 @@
 import {expect, test} from 'vitest'
 import {readSettings} from '../../chains/settings.ts'
 import {type Payment, shownOf} from './payment.ts'
+import {voiceFor} from './voice.ts'
 
 const payment: Payment = {
   chain: 'BTC',
   token: 'BTC',
   display_name: 'Bitcoin',
   merchant_name: 'Shop',
-  brand: {accent: null, site_url: null, help_url: null, has_logo: false},
+  brand: {accent: null, site_url: null, help_url: null, has_logo: false, sites: []},
   address: 'tb1q',
   amount: '1',
   status: 'detected',
@@ -23,16 +24,21 @@ const payment: Payment = {
   late_at: null,
   external_id: 'shop-1',
   return_url: null,
+  created_at: new Date(Date.now() - 60_000).toISOString(),
+  paid_at: null,
+  network: null,
+  pace: null,
+  receipts: [],
 }
 
 test.each([
-  ['testnet4', 2, 'with 2 of 6 confirmations', `https://mempool.space/testnet4/tx/${payment.txid}`],
-  ['testnet4', 9, 'with 6 of 6 confirmations', `https://mempool.space/testnet4/tx/${payment.txid}`],
-  ['signet', 1, 'with 1 of 2 confirmations', `https://mempool.space/signet/tx/${payment.txid}`],
-  ['regtest', 0, 'in no block yet', null],
+  ['testnet4', 2, 'Confirmations: 2 of 6.', `https://mempool.space/testnet4/tx/${payment.txid}`],
+  ['testnet4', 9, 'Confirmations: 6 of 6.', `https://mempool.space/testnet4/tx/${payment.txid}`],
+  ['signet', 1, 'Confirmations: 1 of 2.', `https://mempool.space/signet/tx/${payment.txid}`],
+  ['regtest', 0, 'It is in no block yet.', null],
 ])('a payment on %s with %i confirmations is shown %s', async (network, confirmations, words, url) => {
   const settings = readSettings({BTC_NETWORK: network}).chains.get('BTC')!
-  const shown = await shownOf({...payment, confirmations}, settings)
-  expect(shown.text).toBe(`1 BTC seen, ${words}. You may close this page.`)
+  const shown = await shownOf({...payment, confirmations}, settings, voiceFor('en', undefined))
+  expect(shown.text).toBe(`1 BTC seen. ${words} You may close this page.`)
   expect(shown.transaction_url).toBe(url)
 })

@@ -1,4 +1,4 @@
-// The text of the page of a payment request. Promises: the page asks for nothing that is paid or seen already, and for
+// What the page of a payment request says. Promises: the page asks for nothing that is paid or seen already, and for
 // nothing after the request has expired; amounts are exact.
 
 import {z} from 'zod'
@@ -7,7 +7,8 @@ import {formatUnits, parseUnits} from '../../base/units.ts'
 import {type ChainSettings, familyOf, formsOf} from '../../chains/families.ts'
 import {codeFor} from '../../chains/payment-code.ts'
 import {chainCode} from '../../reading/fields.ts'
-import type {Shown, State} from './shown.ts'
+import type {ReceiptLine, Shown, State} from './shown.ts'
+import type {Voice} from './voice.ts'
 
 const secondsBetweenPolls = 2.5
 /** For a request that only late money can change. */
@@ -24,6 +25,7 @@ export const Payment = z.object({
     site_url: z.string().nullable(),
     help_url: z.string().nullable(),
     has_logo: z.boolean(),
+    sites: z.array(z.string()),
   }),
   address: z.string(),
   amount: z.string(),
@@ -38,41 +40,116 @@ export const Payment = z.object({
   late_at: z.iso.datetime().nullable(),
   external_id: z.string(),
   return_url: z.string().nullable(),
+  created_at: z.iso.datetime(),
+  paid_at: z.iso.datetime().nullable(),
+  /** CAIP-2 id; null for a chain that was never followed. */
+  network: z.string().nullable(),
+  /** By the newest blocks; null while there are too few. */
+  pace: z.object({block_ms: z.number(), final_after: z.number()}).nullable(),
+  receipts: z.array(z.object({txid: z.string(), amount: z.string()})),
 })
 export type Payment = z.infer<typeof Payment>
 
-export async function shownOf(payment: Payment, settings: ChainSettings): Promise<Shown> {
+export async function shownOf(payment: Payment, settings: ChainSettings, voice: Voice): Promise<Shown> {
   const {status, token, address, txid, amount_missing: missing} = payment
   const {decimals} = settings.chain.assets.find(asset => asset.token === token)!
-  const secondsLeft = Math.ceil((Date.parse(payment.expires_at) - Date.now()) / 1000)
+  const [expiresAt, createdAt] = [payment.expires_at, payment.created_at].map(iso => Date.parse(iso)) as [
+    number,
+    number,
+  ]
+  const msLeft = expiresAt - Date.now()
   const surplus = parseUnits(payment.amount_received, decimals) - parseUnits(payment.amount, decimals)
-  const state = stateOf(payment, secondsLeft <= 0, surplus > 0n)
-  const isDue = secondsLeft > 0 && (state === 'awaiting' || state === 'partial')
+  const state = stateOf(payment, msLeft <= 0, surplus > 0n)
+  const isDue = msLeft > 0 && (state === 'awaiting' || state === 'partial')
   const due = {token, address, amount: parseUnits(missing, decimals)}
-  const uri = isDue ? (await formsOf(settings)).paymentUri(settings, due) : null
-  const family = familyOf(settings)
-  const explorer = family.explorer?.(settings)
+  const forms = await formsOf(settings)
+  const uri = isDue ? forms.paymentUri(settings, due) : null
+  const way = isSeen(payment) ? wayOf(payment, settings) : undefined
   const [heading, ...sentences] = texts[state](payment, {
-    isOver: secondsLeft <= 0,
-    surplus: formatUnits(surplus, decimals),
-    needed: family.confirmations?.(settings),
+    voice,
+    way,
+    isOver: msLeft <= 0,
+    surplus: `${formatUnits(surplus, decimals)} ${token}`,
   })
   return {
     state,
+    external_id: payment.external_id,
     heading,
     text: sentences.join(' '),
     due: isDue ? missing : null,
     uri,
     code: uri && codeFor(settings, due, uri),
-    seconds_left: isDue ? secondsLeft : null,
+    wallet: (isDue && forms.walletTransaction?.(settings, due)) || null,
+    seconds_left: isDue ? Math.ceil(msLeft / 1000) : null,
+    time_left: isDue ? Math.min(1, msLeft / Math.max(1, expiresAt - createdAt)) : null,
+    progress: way?.progress ?? null,
     txid,
-    transaction_url: (txid && explorer?.replace('{txid}', txid)) || null,
+    transaction_url: txid && transactionUrl(settings, txid),
     transaction: txid && shortened(txid),
+    receipt: status === 'paid' ? receiptOf(payment, settings, voice) : null,
     poll_seconds: status === 'paid' ? null : isDue || isSeen(payment) ? secondsBetweenPolls : secondsBetweenLatePolls,
   }
 }
 
+/** The network in words that cannot be mistaken: Tron (TRC-20). */
+export function networkOf({chain}: ChainSettings, token: string): string {
+  const {tokenStandard} = familyOf(chain)
+  return token === chain.assets[0].token || !tokenStandard
+    ? chain.displayName
+    : `${chain.displayName} (${tokenStandard})`
+}
+
+const transactionUrl = (settings: ChainSettings, txid: string) =>
+  familyOf(settings).explorer?.(settings)?.replace('{txid}', txid) ?? null
+
 const shortened = (txid: string) => (txid.length > 24 ? `${txid.slice(0, 10)}…${txid.slice(-8)}` : txid)
+
+/** From the first confirmation to final. */
+interface Way {
+  confirmations: number
+  /** By the settings or, where no number decides, by how far the final block is behind now; undefined if unknown. */
+  needed: number | undefined
+  /** Until it is final, at the pace of the last blocks; undefined if unknown. */
+  msLeft: number | undefined
+  progress: number
+}
+
+function wayOf({confirmations, pace}: Payment, settings: ChainSettings): Way {
+  const set = familyOf(settings).confirmations?.(settings)
+  const needed = set ?? (pace && pace.final_after > 0 ? pace.final_after : undefined)
+  const count = Math.min(confirmations ?? 0, needed ?? Number.POSITIVE_INFINITY)
+  return {
+    confirmations: count,
+    needed,
+    msLeft: needed && pace ? Math.max(1, needed - count) * pace.block_ms : undefined,
+    progress: needed ? count / (needed + 1) : 0, // never full: only a final block ends it
+  }
+}
+
+/** About how long it takes from seen to final; undefined if unknown. */
+export const msToFinal = (payment: Payment, settings: ChainSettings) =>
+  wayOf({...payment, confirmations: 0}, settings).msLeft
+
+function receiptOf(payment: Payment, settings: ChainSettings, {say, time, isolated}: Voice): ReceiptLine[] {
+  const {token, paid_at} = payment
+  const line = (label: string, value: string): ReceiptLine => [label, value, null]
+  return [
+    line(say('paid_to'), payment.merchant_name),
+    line(say('your_reference'), payment.external_id),
+    line(say('asked'), `${payment.amount} ${token}`),
+    line(say('received_in_all'), `${payment.amount_received} ${token}`),
+    ...(paid_at ? [line(say('paid_on'), time(paid_at))] : []),
+    line(say('network'), networkOf(settings, token)),
+    line(say('address'), payment.address),
+    ...payment.receipts.map(
+      ({txid, amount}): ReceiptLine => [
+        `${say('transaction')} (${isolated(`${amount} ${token}`)})`,
+        txid,
+        transactionUrl(settings, txid),
+      ],
+    ),
+  ]
+}
 
 // A request that has just expired may still have its old status for a moment.
 function stateOf(payment: Payment, isOver: boolean, hasSurplus: boolean): State {
@@ -87,82 +164,70 @@ function stateOf(payment: Payment, isOver: boolean, hasSurplus: boolean): State 
 const isSeen = ({amount_pending, status}: Payment) => amount_pending !== '0' && status !== 'awaiting'
 
 interface More {
+  voice: Voice
+  /** Of what was seen. */
+  way: Way | undefined
   /** The request has expired. */
   isOver: boolean
   /** What was paid above the amount. */
   surplus: string
-  /** How many confirmations make a payment final, where a number decides that. */
-  needed: number | undefined
 }
 
 const texts: Record<State, (payment: Payment, more: More) => [heading: string, ...sentences: string[]]> = {
-  awaiting: ({amount_missing, token}) => [
-    'Waiting for your payment',
-    `Send ${amount_missing} ${token} to the address below. This page tells when it is seen.`,
+  awaiting: (_payment, {voice: {say}}) => [say('awaiting')],
+  seen: (payment, more) => [
+    more.voice.say('seen'),
+    ...soFar(payment, more),
+    ...untilLate(payment, more.voice),
+    more.voice.say('close_page'),
   ],
-  seen: (payment, {needed}) => [
-    'Payment seen',
-    soFar(payment, needed),
-    ...untilLate(payment),
-    'You may close this page.',
+  partial: (payment, more) => [
+    more.voice.say('partial'),
+    ...soFar(payment, more),
+    more.voice.say('missing', {amount: `${payment.amount_missing} ${payment.token}`}),
+    ...untilLate(payment, more.voice),
+    ...(more.isOver ? [more.voice.say('ask_before')] : []),
   ],
-  partial: (payment, {isOver, needed}) => [
-    'Not all is paid yet',
-    soFar(payment, needed),
-    `Still missing: ${payment.amount_missing} ${payment.token}.`,
-    ...untilLate(payment),
-    ...(isOver ? ['The request has ended: please ask the merchant before you send more.'] : []),
+  paid: (payment, more) => [
+    more.voice.say('paid'),
+    ...soFar(payment, more),
+    ...(payment.amount_received === payment.amount ? [] : [more.voice.say('enough')]),
   ],
-  paid: payment => ['Paid', soFar(payment), ...(payment.amount_received === payment.amount ? [] : [isEnough])],
-  overpaid: (payment, {surplus}) => [
-    'Paid',
-    soFar(payment),
-    `That is ${surplus} ${payment.token} more than was asked for; only the merchant can return it.`,
-    ...(payment.late ? [wasLate] : []),
+  overpaid: (payment, more) => [
+    more.voice.say('paid'),
+    ...soFar(payment, more),
+    more.voice.say('surplus', {amount: more.surplus}),
+    ...(payment.late ? [more.voice.say('was_late')] : []),
   ],
-  late: (payment, {needed}) =>
+  late: (payment, more) =>
     payment.status === 'paid'
-      ? ['Paid late', soFar(payment), wasLate]
-      : ['Payment seen, after the end', soFar(payment, needed), willCount],
-  expired: () => [
-    'This request has expired',
-    'Please send nothing any more, and ask the merchant for a new one.',
-    'What you have sent already still counts when it arrives.',
-  ],
-  cancelled: () => [
-    'This request was cancelled',
-    'Please send nothing any more, and ask the merchant for a new one.',
-    'What you have sent already still counts when it arrives.',
-  ],
-  underpaid: payment => [
-    'Too little was paid',
-    soFar(payment),
-    `The request has ended. Please send nothing any more, and ask the merchant how to go on.`,
+      ? [more.voice.say('paid_late'), ...soFar(payment, more), more.voice.say('was_late')]
+      : [more.voice.say('seen_late'), ...soFar(payment, more), more.voice.say('will_count')],
+  expired: (_payment, {voice: {say}}) => [say('expired'), say('send_nothing'), say('still_counts')],
+  cancelled: (_payment, {voice: {say}}) => [say('cancelled'), say('send_nothing'), say('still_counts')],
+  underpaid: (payment, more) => [
+    more.voice.say('underpaid'),
+    ...soFar(payment, more),
+    more.voice.say('underpaid_text'),
   ],
 }
-const isEnough = 'That is enough: nothing more is due.'
-const wasLate = 'What came after this request had ended, or was in no block in time, counts all the same.'
-const willCount = 'What came after this request had ended counts once it is final.'
 
 /** The request has ended, and money that was sent before is in no block. */
-function untilLate({late_at}: Payment): string[] {
-  return late_at === null
-    ? []
-    : [`It was sent in time, and is late unless a block has it by ${late_at.slice(0, 16).replace('T', ' ')} UTC.`]
+function untilLate({late_at}: Payment, {say, time}: Voice): string[] {
+  return late_at === null ? [] : [say('in_time', {time: time(late_at)})]
 }
 
 /** What was received and seen so far, if anything was. */
-function soFar(payment: Payment, needed?: number): string {
+function soFar(payment: Payment, {voice: {say, duration}, way}: More): string[] {
   const {amount_received: received, amount_pending: pending, token} = payment
-  const parts = [
-    ...(received === '0' ? [] : [`${received} ${token} received`]),
-    ...(isSeen(payment) ? [`${pending} ${token} seen, ${confirmed(payment.confirmations, needed)}`] : []),
+  return [
+    ...(received === '0' ? [] : [say('received', {amount: `${received} ${token}`})]),
+    ...(way ? [say('seen_amount', {amount: `${pending} ${token}`}), confirmed(way, say)] : []),
+    ...(way?.msLeft ? [say('about_left', {time: duration(way.msLeft)})] : []),
   ]
-  return `${parts.join('; ')}.`
 }
 
-function confirmed(confirmations: number | null, needed?: number): string {
-  if (!confirmations) return 'in no block yet'
-  if (needed) return `with ${Math.min(confirmations, needed)} of ${needed} confirmations`
-  return confirmations === 1 ? 'with 1 confirmation' : `with ${confirmations} confirmations`
+function confirmed({confirmations: count, needed}: Way, say: Voice['say']): string {
+  if (!count) return say('in_no_block')
+  return needed ? say('confirmations_of', {count, needed}) : say('confirmations', {count})
 }

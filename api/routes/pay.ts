@@ -1,24 +1,31 @@
 // The page on which a customer pays a payment request. Its token is enough to see it: no key, no cookie. Promises:
 // browsers and search engines store nothing of it, and send its URL to no other site; a customer never sees a bare
-// error; a loop on a page slows nobody else.
+// error; a loop on a page slows nobody else; one query a second tells all open pages that there is news.
 import {hash} from 'node:crypto'
+import {readFileSync} from 'node:fs'
 import {setTimeout as sleep} from 'node:timers/promises'
 import type {FastifyReply, FastifyRequest} from 'fastify'
 import {z} from 'zod'
+import {Live} from '../../base/live.ts'
 import {qrSvg} from '../../base/qr.ts'
+import {forQr} from '../../chains/payment-code.ts'
+import {inWords} from '../../db/client/failure.ts'
 import type {App, Context} from '../app.ts'
 import {statement} from '../database.ts'
 import {notFound, nothingDue, tooMany} from '../errors.ts'
 import {pageHeaders} from '../page-headers.ts'
-import {brandSheet, pageOf, policy, refusalOf} from '../pay/page.ts'
+import {brandSheet, pageOf, policyFor, refusalOf} from '../pay/page.ts'
 import {Payment, shownOf} from '../pay/payment.ts'
+import {languageCodes, type Voice, voiceFor} from '../pay/voice.ts'
 import {RateLimiter} from '../rate-limit.ts'
 import {settingsWith} from '../tokens.ts'
 
 const readPayment = statement('read_payment_page', 'select body from app.payment_page($1)')
 const readLogo = statement('read_payment_logo', 'select app.payment_logo($1)')
 
-const headers = pageHeaders(policy)
+const readNews = statement('read_payment_news', 'select page_token, news from app.payment_page_news($1)')
+
+const headers = pageHeaders(policyFor([]))
 
 /**
  * A page asks every few seconds, and may be open in several browsers. One allowance is for each of 4,096 groups of
@@ -26,6 +33,10 @@ const headers = pageHeaders(policy)
  */
 const requestsPerMinute = 240
 const refusalMs = 1_000
+
+/** Pages that are open at once, and for one payment. Each is a connection. */
+const streams = 10_000
+const streamsOfPage = 20
 
 export function pay(app: App, context: Context): void {
   const {db} = context
@@ -35,23 +46,46 @@ export function pay(app: App, context: Context): void {
   // The amount is in the URL so that a browser asks again when it changes.
   const querystring = z.object({amount: z.string().optional(), content: z.literal('payment_uri').optional()})
   const picture = {...options, schema: {...schema, querystring}, onSend: guarded}
+  const live = new Live({
+    ask: async tokens => new Map(await db.primary.rows<[string, string]>(readNews, [tokens])),
+    failed: (error, isFirst) => isFirst && app.log.warn({error: inWords(error)}, 'open payment pages poll instead'),
+    streamsOfKey: streamsOfPage,
+    streams,
+  })
+  app.addHook('preClose', async () => live.close())
 
-  app.get('/pay/:token', {...options, onSend: [guarded, asPage]}, async ({params: {token}}) => {
+  app.get('/pay/:token', {...options, onSend: [guarded, asPage]}, async (request, reply) => {
+    const {token} = request.params
     const {payment, settings} = await read(token)
-    return pageOf(token, payment, await shownOf(payment, settings), settings)
+    const voice = voiceOf(request)
+    reply.headers(pageHeaders(policyFor(payment.brand.sites)))
+    return pageOf({token, payment, shown: await shownOf(payment, settings, voice), settings, voice})
   })
-  app.get('/pay/:token/state', {...options, onSend: guarded}, async ({params: {token}}) => {
-    const {payment, settings} = await read(token)
-    return JSON.stringify(await shownOf(payment, settings))
+  app.get('/pay/:token/state', {...options, onSend: guarded}, async request => {
+    const {payment, settings} = await read(request.params.token)
+    return JSON.stringify(await shownOf(payment, settings, voiceOf(request)))
   })
-  app.get('/pay/:token/qr.svg', picture, async ({params: {token}, query: {content}}, reply) => {
-    const {payment, settings} = await read(token)
-    const {code, uri} = await shownOf(payment, settings)
-    const text = content === 'payment_uri' ? uri : code
+  app.get(
+    '/pay/:token/events',
+    {...options, config: {open: true, isStream: true}, onSend: guarded, exposeHeadRoute: false},
+    async (request, reply) => {
+      const {token} = request.params
+      await read(token)
+      reply.hijack()
+      live.open(token, reply.raw, headers)
+    },
+  )
+  app.get('/pay/:token/qr.svg', picture, async (request, reply) => {
+    const {payment, settings} = await read(request.params.token)
+    const {code, uri} = await shownOf(payment, settings, voiceOf(request))
+    const text = request.query.content === 'payment_uri' ? uri : code
     if (text === null) throw nothingDue()
     reply.header('content-type', 'image/svg+xml')
-    return qrSvg(text)
+    return qrSvg(forQr(text))
   })
+  app.get('/pay.js', {config: {open: true}, schema: {hide: true}}, (_request, reply) =>
+    reply.headers(scriptHeaders).send(embedScript),
+  )
 
   app.get('/pay/:token/logo.png', {...options, onSend: guarded}, async ({params: {token}}, reply) => {
     await read(token)
@@ -86,6 +120,24 @@ export function pay(app: App, context: Context): void {
   }
 }
 
+/** The language that the page was switched to, else one of the browser's. */
+function voiceOf({query, headers}: FastifyRequest): Voice {
+  const {lang} = query as {lang?: unknown} // a link may have got parameters on its way: they are ignored
+  return voiceFor(
+    languageCodes.find(code => code === lang),
+    headers['accept-language'],
+  )
+}
+
+/** For the sites of merchants, which show the page in a frame. */
+const embedScript = readFileSync(new URL('../pay/embed.js', import.meta.url), 'utf8')
+const scriptHeaders = {
+  'content-type': 'text/javascript; charset=utf-8',
+  'cache-control': 'public, max-age=300',
+  'cross-origin-resource-policy': 'cross-origin',
+  'x-content-type-options': 'nosniff',
+}
+
 const isPageToken = (text: string) => /^[\w-]{32}$/.test(text)
 
 type OnSend = (
@@ -96,12 +148,13 @@ type OnSend = (
 ) => void
 
 const guarded: OnSend = (_request, reply, payload, done) => {
-  reply.headers(headers)
+  if (!reply.hasHeader('content-security-policy')) reply.headers(headers)
   done(null, payload)
 }
 
 // The error is JSON already, and its cause is logged. A person gets a page with the same message.
-const asPage: OnSend = (_request, reply, payload, done) => {
+const asPage: OnSend = (request, reply, payload, done) => {
+  const {statusCode} = reply
   reply.header('content-type', 'text/html; charset=utf-8')
-  done(null, reply.statusCode < 400 ? payload : refusalOf(reply.statusCode, JSON.parse(String(payload)).message))
+  done(null, statusCode < 400 ? payload : refusalOf(statusCode, JSON.parse(String(payload)).message, voiceOf(request)))
 }

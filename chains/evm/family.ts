@@ -10,6 +10,7 @@ export const evm: ChainFamily<EvmChain, EvmSettings> = {
   endpointVariable: ({code}) => `${code}_RPC_URL`,
   reading: evmReading,
   networkName: ({chainId}) => `chain ${chainId}`,
+  tokenStandard: 'ERC-20',
   explorer: ({chain, chainId}) => (chainId === chain.chainId ? chain.explorer : undefined),
   attemptsExcludeBy: 'nonce',
   showsUnconfirmed: false,

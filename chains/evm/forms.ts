@@ -1,7 +1,8 @@
 // How EVM chains write addresses (EIP-55), payments (EIP-681) and the ids of transactions.
 import type {Hex} from 'viem'
 import {getAddress, isAddress, keccak256} from 'viem/utils'
-import {AddressError, type Payment} from '../family.ts'
+import {transferCall} from '../erc20-calls.ts'
+import {AddressError, type Payment, type WalletTransaction} from '../family.ts'
 import type {EvmChain} from '../registry.ts'
 import type {EvmSettings} from './settings.ts'
 
@@ -20,9 +21,26 @@ export const display = (address: string): string => getAddress(address)
 // its current chain.
 export function paymentUri({chain, chainId, tokens}: EvmSettings, {token, address, amount}: Payment): string {
   if (token === chain.assets[0].token) return `ethereum:${address}@${chainId}?value=${amount}`
-  const [contract] = [...tokens].find(([, code]) => code === token) ?? []
+  const contract = contractOf(tokens, token)
   if (!contract) return address
-  return `ethereum:${getAddress(contract)}@${chainId}/transfer?address=${address}&uint256=${amount}`
+  return `ethereum:${contract}@${chainId}/transfer?address=${address}&uint256=${amount}`
+}
+
+export function walletTransaction(
+  {chain, chainId, tokens}: EvmSettings,
+  {token, address, amount}: Payment,
+): WalletTransaction | undefined {
+  const chain_id = hexOf(BigInt(chainId))
+  if (token === chain.assets[0].token) return {chain_id, to: address, value: hexOf(amount), data: '0x'}
+  const to = contractOf(tokens, token)
+  return to === undefined ? to : {chain_id, to, value: '0x0', data: `0x${transferCall(BigInt(address), amount)}`}
+}
+
+const hexOf = (number: bigint) => `0x${number.toString(16)}`
+
+function contractOf(tokens: EvmSettings['tokens'], token: string): string | undefined {
+  const [contract] = [...tokens].find(([, code]) => code === token) ?? []
+  return contract === undefined ? contract : getAddress(contract)
 }
 
 export const txid = (raw: string): string => keccak256(raw as Hex)

@@ -12,6 +12,7 @@ export const solana: ChainFamily<SolanaChain, SolanaSettings> = {
   endpointVariable: ({code}) => `${code}_RPC_URL`,
   reading: solanaReading,
   networkName: ({network}) => network,
+  tokenStandard: 'SPL',
   explorer: ({chain, network}) => chain.networks[network].explorer,
   attemptsExcludeBy: 'expiry',
   expiry: {endsBy: 'height', longest: lifetimeBlocks, longestMs: lifetimeBlocks * blockMs + lifetimeMarginMs},

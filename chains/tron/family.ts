@@ -11,6 +11,7 @@ export const tron: ChainFamily<TronChain, TronSettings> = {
   endpointVariable: ({code}) => `${code}_RPC_URL`,
   reading: tronReading,
   networkName: ({network}) => network,
+  tokenStandard: 'TRC-20',
   explorer: ({chain, network}) => chain.networks[network].explorer,
   attemptsExcludeBy: 'expiry',
   // By the clock: the newest block may be the margin ahead of it.

@@ -7,6 +7,7 @@ import {Readable} from 'node:stream'
 import Fastify, {type FastifyReply, type FastifyRequest} from 'fastify'
 import type pg from 'pg'
 import {type Html, html} from '../../base/html.ts'
+import {Live} from '../../base/live.ts'
 import type {Logger} from '../../base/log.ts'
 import {failureOf, inWords, isAway} from '../../db/client/failure.ts'
 import type {Outage} from '../../db/client/outage.ts'
@@ -15,7 +16,6 @@ import {inZone} from '../zone.ts'
 import {type App, type Context, refusalOf} from './app.ts'
 import {Data, type Me} from './data.ts'
 import {personOf} from './form.ts'
-import {Live} from './live.ts'
 import {apiKeys} from './routes/api-keys.ts'
 import {auditLog} from './routes/audit-log.ts'
 import {charts} from './routes/charts.ts'
@@ -52,7 +52,7 @@ export async function buildServer({pool, log, outage, ...context}: ServerOptions
     forceCloseConnections: true,
     routerOptions: {maxParamLength: 64 * 1024}, // longer than Node lets any URL be: a long id is one that does not exist
   })
-  const live = new Live(pool, log, outage)
+  const live = openLive({pool, log, outage})
   acceptForms(app)
   app.decorateRequest('formUrl', '')
   app.addHook('preValidation', async (request, reply) => {
@@ -102,6 +102,23 @@ export async function buildServer({pool, log, outage, ...context}: ServerOptions
   })
   await app.ready()
   return app
+}
+
+/** Open pages hear of news for as long as their session lives. A browser opens few at once. */
+function openLive({pool, log, outage}: Pick<ServerOptions, 'pool'> & Reports): Live {
+  return new Live({
+    async ask(tokens) {
+      const text = 'select token, news from dashboard.news($1)'
+      const {rows} = await pool.query<{token: string; news: string}>({name: 'news', text, values: [tokens]})
+      return new Map(rows.map(({token, news}) => [token, news]))
+    },
+    failed(error, isFirst) {
+      if (isAway(error)) outage.failed(inWords(error))
+      else if (isFirst) log.warn({error: inWords(error)}, 'open pages get no news; trying again')
+    },
+    streamsOfKey: 20,
+    streams: 10_000,
+  })
 }
 
 function tokenOf({headers}: FastifyRequest): string {

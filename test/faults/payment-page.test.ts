@@ -1,12 +1,17 @@
 // The page of a payment request in a real browser, from a real server, while a test writes the chain.
+import {readFileSync} from 'node:fs'
+import {createServer} from 'node:http'
+import type {AddressInfo} from 'node:net'
 import type {Browser, BrowserContextOptions, Page} from 'playwright-core'
 import {afterAll, afterEach, beforeAll, describe, expect, test} from 'vitest'
+import {languageCodes} from '../../api/pay/voice.ts'
 import {type Api, startApi} from '../support/api.ts'
 import {hasChromium, launchChromium} from '../support/chromium.ts'
 import {Money} from '../support/money.ts'
 import {type Made, PaymentRequests} from '../support/payment-requests.ts'
 import {readQr} from '../support/qr.ts'
 
+const axe = readFileSync(new URL('../../node_modules/axe-core/axe.min.js', import.meta.url), 'utf8')
 const usdc = '0x1c7D4B196Cb0C7B01d743Fbc6116a902379C7238'
 const phone = {viewport: {width: 320, height: 568}, hasTouch: true, isMobile: true}
 
@@ -43,16 +48,17 @@ describe.skipIf(!hasChromium)('the page in Chromium (skipped without one: set CH
   /** A request for this many millionths of a USDC. */
   const ask = (amount = 1_000_000) => requests.create(money.api, merchantId, {amount})
 
-  async function open({page_token}: Made, options: BrowserContextOptions = {}): Promise<Page> {
+  async function open({page_token}: Made, options: BrowserContextOptions = {}, query = '', script = ''): Promise<Page> {
     const context = await browser.newContext({permissions: ['clipboard-read', 'clipboard-write'], ...options})
     const page = await context.newPage()
+    await page.addInitScript(script)
     page.on('request', request => urls.push(request.url()))
     page.on('console', message => {
       if (['error', 'warning'].includes(message.type())) complaints.push(message.text())
     })
     page.on('pageerror', error => complaints.push(error.message))
     page.on('dialog', dialog => complaints.push(dialog.message()))
-    await page.goto(`${api.url}/pay/${page_token}`)
+    await page.goto(`${api.url}/pay/${page_token}${query}`)
     return page
   }
 
@@ -65,13 +71,13 @@ describe.skipIf(!hasChromium)('the page in Chromium (skipped without one: set CH
   test('shows the exact amount and address; its QR code is the address, with the payment URI as the choice beside it', async () => {
     const made = await ask(1_234_567)
     const page = await open(made)
-    expect(await text(page, 'h1')).toBe('1.234567 USDC')
     expect(await text(page, '#amount')).toBe('1.234567')
     expect(await text(page, '#address')).toBe(made.address)
     expect(await page.getByRole('link', {name: 'Open in wallet'}).isVisible()).toBe(false)
     expect(await codeOn(page)).toBe(made.address)
     await page.getByText('for wallets that read payment links').click()
     await page.evaluate(`document.querySelector('#code').remove()`)
+    await page.locator('#link').scrollIntoViewIfNeeded()
     await page.waitForFunction(
       `document.querySelector('#link').complete && document.querySelector('#link').naturalWidth > 0`,
     )
@@ -80,14 +86,14 @@ describe.skipIf(!hasChromium)('the page in Chromium (skipped without one: set CH
     expect(await page.title()).toBe('Waiting for your payment: 1.234567 USDC')
   })
 
-  test('has amount and address, each with its button, above the fold of a phone', async () => {
+  test('has shop, time, amount, code, address, their buttons and what comes next above the fold of a phone', async () => {
     const page = await open(await ask(1_234_567), {viewport: {width: 390, height: 664}, hasTouch: true, isMobile: true})
-    for (const name of ['Copy amount', 'Copy address']) {
+    for (const name of ['Copy the amount', 'Copy the address']) {
       const {y, height} = (await page.getByRole('button', {name}).boundingBox())!
       expect(y + height, name).toBeLessThanOrEqual(664)
     }
-    for (const shown of ['#amount', '#address']) {
-      const {y, height} = (await page.locator(shown).boundingBox())!
+    for (const shown of ['.shop', '#clock', '#amount', '#only', '#code', '#address', '#next li']) {
+      const {y, height} = (await page.locator(shown).first().boundingBox())!
       expect(y + height, shown).toBeLessThanOrEqual(664)
     }
   })
@@ -107,7 +113,7 @@ describe.skipIf(!hasChromium)('the page in Chromium (skipped without one: set CH
       ['address', made.address],
       ['amount', '1.5'],
     ]) {
-      await page.getByRole('button', {name: `Copy ${name}`}).click()
+      await page.getByRole('button', {name: `Copy the ${name}`}).click()
       await page.getByText(`The ${name} is copied.`).waitFor()
       expect(await page.evaluate('navigator.clipboard.readText()')).toBe(copied)
     }
@@ -121,20 +127,23 @@ describe.skipIf(!hasChromium)('the page in Chromium (skipped without one: set CH
     const txid = `0x${'cd'.repeat(32)}`
     await money.block([{txid, amount: 1_000_000n, recipient: made.address}], [])
     await heading(page, 'Payment seen')
-    expect(await text(page, '#text')).toContain('1 USDC seen, with 1 confirmation.')
+    expect(await text(page, '#text')).toContain('1 USDC seen. Confirmations: 1')
     expect(await page.getByRole('link', {name: 'Open in wallet'}).isVisible()).toBe(false)
     await money.block([], [])
-    await page.getByText('with 2 confirmations').waitFor()
+    await page.getByText('Confirmations: 2').waitFor()
+    expect(await page.locator('#progress').isVisible()).toBe(true)
     await money.finalise()
     await heading(page, 'Paid')
-    expect(await text(page, '#txid')).toBe('0xcdcdcdcd…cdcdcdcd')
-    expect(await page.locator('#txid').getAttribute('href')).toBe(`https://sepolia.etherscan.io/tx/${txid}`)
-    await page.getByRole('button', {name: 'Copy transaction'}).click()
-    await page.getByText('The transaction is copied.').waitFor()
-    expect(await page.evaluate('navigator.clipboard.readText()')).toBe(txid)
+    expect(await page.getByRole('link', {name: txid}).getAttribute('href')).toBe(
+      `https://sepolia.etherscan.io/tx/${txid}`,
+    )
+    expect(await text(page, '#lines')).toContain(`Reference${made.external_id}Asked for1 USDCReceived1 USDC`)
+    expect(await page.locator('#transaction').isVisible()).toBe(false)
     expect(await page.title()).toBe('Paid: 1 USDC')
     expect(await page.evaluate('window.isTheSame')).toBe(true)
-    expect(urls.filter(url => !/\/(state|qr\.svg(\?.*)?)$/.test(url))).toEqual([`${api.url}/pay/${made.page_token}`])
+    expect(urls.filter(url => !/\/(events|(state|qr\.svg)(\?.*)?)$/.test(url))).toEqual([
+      `${api.url}/pay/${made.page_token}`,
+    ])
   })
 
   test('shows what is missing after a partial payment, and its QR code asks for that', async () => {
@@ -147,7 +156,11 @@ describe.skipIf(!hasChromium)('the page in Chromium (skipped without one: set CH
     await page.waitForFunction(`document.querySelector('#code').complete`)
     expect(await page.locator('#link').getAttribute('src')).toContain('content=payment_uri&amount=0.6')
     expect(await codeOn(page)).toBe(made.address)
-    expect(await text(page, 'h1')).toBe('1 USDC')
+    await page.getByRole('button', {name: 'Copy the transaction'}).click()
+    await page.getByText('The transaction is copied.').waitFor()
+    expect(await page.evaluate('navigator.clipboard.readText()')).toBe(
+      await page.locator('#txid').getAttribute('title'),
+    )
   })
 
   test('that was opened when the payment was seen asks with the address alone once the payment has left the chain', async () => {
@@ -194,7 +207,7 @@ describe.skipIf(!hasChromium)('the page in Chromium (skipped without one: set CH
     await page.clock.install()
     let asked = 0
     page.on('request', request => {
-      if (request.url().endsWith('/state')) asked += 1
+      if (request.url().includes('/state')) asked += 1
     })
     const poll = (isHidden: boolean) =>
       page.evaluate(`Object.defineProperty(document, 'hidden', {value: ${isHidden}, configurable: true});
@@ -204,7 +217,7 @@ describe.skipIf(!hasChromium)('the page in Chromium (skipped without one: set CH
     asked = 0 // a slow machine may have polled before
     await page.clock.runFor(60_000)
     expect(asked).toBe(0)
-    const response = page.waitForResponse(/\/state$/)
+    const response = page.waitForResponse(/\/state\?/)
     await poll(false)
     await response
     expect(asked).toBe(1)
@@ -221,14 +234,14 @@ describe.skipIf(!hasChromium)('the page in Chromium (skipped without one: set CH
       for (const made of [huge, paid, expired]) {
         const page = await open(made, {...phone, colorScheme})
         expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(320)
-        for (const target of await page.locator('button:visible, a:visible').all()) {
+        for (const target of await page.locator('button:visible, .button:visible, summary:visible').all()) {
           const {width, height} = (await target.boundingBox())!
           expect(Math.min(width, height)).toBeGreaterThanOrEqual(44)
         }
         expect(await page.evaluate(lowContrast)).toEqual([])
       }
       const page = await open(huge, {...phone, colorScheme})
-      expect(await page.locator('button:visible, a:visible').count()).toBe(2)
+      expect(await page.locator('button:visible, a:visible').count()).toBe(2) // copying alone
       expect(await codeOn(page)).toBe(huge.address)
     },
   )
@@ -253,6 +266,149 @@ describe.skipIf(!hasChromium)('the page in Chromium (skipped without one: set CH
     await heading(page, 'Paid')
   })
 
+  test('fits phone, tablet and desktop in each state, light and dark, in both directions; axe finds nothing', async () => {
+    const states = await everyState()
+    const run = {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']}
+    for (const [state, made] of Object.entries(states))
+      for (const language of ['en', 'ar']) {
+        const page = await open(made, {viewport: {width: 390, height: 664}}, `?lang=${language}`)
+        await page.evaluate(axe)
+        for (const width of [390, 820, 1440])
+          for (const colorScheme of ['light', 'dark'] as const) {
+            await page.setViewportSize({width, height: 800})
+            await page.emulateMedia({colorScheme, reducedMotion: 'reduce'})
+            const where = `${state} in ${language} at ${width}, ${colorScheme}`
+            expect(await page.evaluate('document.documentElement.scrollWidth'), where).toBe(width)
+            expect(await page.locator('#status').getAttribute('data-state'), where).toBe(state.replace(/ .*/, ''))
+            expect(await page.evaluate('getComputedStyle(document.body).direction'), where).toBe(
+              language === 'ar' ? 'rtl' : 'ltr',
+            )
+            if (width === 820) continue
+            const found = await page.evaluate(
+              `axe.run(${JSON.stringify(run)}).then(({violations}) => violations.map(({id, nodes}) => id + ': ' + nodes.map(node => node.html).join()))`,
+            )
+            expect(found, where).toEqual([])
+          }
+        await page.close()
+      }
+    for (const language of languageCodes) {
+      const page = await open(states.awaiting!, phone, `?lang=${language}`)
+      expect(await page.evaluate('document.documentElement.scrollWidth'), language).toBe(phone.viewport.width)
+      await page.close()
+    }
+  })
+
+  /** A request in each state that a page can show. */
+  async function everyState(): Promise<Record<string, Made>> {
+    const made: Record<string, Made> = {}
+    for (const state of [
+      'awaiting',
+      'partial',
+      'seen',
+      'paid',
+      'overpaid',
+      'late',
+      'expired',
+      'cancelled',
+      'underpaid',
+    ])
+      made[state] = await ask(25_000_000)
+    const of = (state: string) => made[state]!
+    made['awaiting a coin'] = await requests.create(money.api, merchantId, {amount: 1_000_000, currency: 'ETH'})
+    await money.deposit(of('partial').address, 5_000_000)
+    await money.deposit(of('paid').address, 25_000_000)
+    await money.deposit(of('overpaid').address, 26_000_000)
+    await money.deposit(of('underpaid').address, 25_000)
+    await requests.expire([of('expired').id, of('underpaid').id, of('late').id])
+    await money.deposit(of('late').address, 25_000_000)
+    await money.deposit(of('seen').address, 25_000_000, {final: false})
+    await money.api.query('select app.cancel_payment_request($1, $2)', [merchantId, of('cancelled').external_id])
+    return made
+  }
+
+  test('prints a receipt: all of the payment, nothing to press', async () => {
+    const made = await ask(1_000_000)
+    await money.deposit(made.address, 1_000_000)
+    const page = await open(made)
+    await page.emulateMedia({media: 'print'})
+    const printed = await page.evaluate(`document.querySelector('main').innerText`) // without what is hidden
+    expect(printed).toMatch(
+      new RegExp(
+        `Paid\\n.*Reference\\n+${made.external_id}\\n.*Network\\n+Ethereum \\(ERC-20\\)\\n.*${made.address}`,
+        's',
+      ),
+    )
+    expect(await page.locator('button:visible, summary:visible').count()).toBe(0)
+  })
+
+  test('asks a wallet of the browser for exactly what is due, on its network, and says how that ended', async () => {
+    const made = await ask(1_250_000)
+    const page = await open(made, {}, '', wallet)
+    const answer = (error?: object) => page.evaluate(`window.walletError = ${JSON.stringify(error ?? null)}`)
+    const button = page.getByRole('button', {name: 'Pay with <b>Wallet</b>'})
+    await answer({code: 4902})
+    await button.click()
+    await page.getByText('does not know the network Ethereum (ERC-20)').waitFor()
+    await answer({code: 4001})
+    await button.click()
+    await page.getByText('Your wallet has sent nothing.').waitFor()
+    await answer()
+    await button.click()
+    await page.getByText('Your wallet has sent it.').waitFor()
+    const {wallet: asked} = JSON.parse(await (await fetch(`${api.url}/pay/${made.page_token}/state`)).text())
+    const {to, value, data} = asked
+    expect(await page.evaluate('window.walletCalls.at(-1)')).toEqual({
+      method: 'eth_sendTransaction',
+      params: [{from: '0xabc', to, value, data}],
+    })
+    expect(await page.locator('#wallets button').count()).toBe(1) // announced twice
+    expect(await page.locator('#wallets img').count()).toBe(0) // its picture is elsewhere
+    await money.deposit(made.address, 250_000)
+    await page.getByText('Still missing: 1 USDC.').waitFor()
+    await button.click()
+    await page.getByText('Your wallet has sent it.').waitFor()
+    expect(await page.evaluate('window.walletCalls.at(-1).params[0].data')).toBe(data.replace(/1312d0$/, '0f4240'))
+  })
+
+  test('shows itself in a frame, or over the page, of a site that the merchant names, tells it the state, and in no other', async () => {
+    const made = await ask(1_000_000)
+    const shop = createServer((_request, response) =>
+      response.setHeader('content-type', 'text/html').end(`<!doctype html><h1>Shop</h1>
+<div data-sluice-payment="${api.url}/pay/${made.page_token}"></div>
+<button data-sluice-payment="${api.url}/pay/${made.page_token}">Pay with crypto</button>
+<script>window.told = []; addEventListener('sluice-payment', event => told.push(event.detail))</script>
+<script src="${api.url}/pay.js" defer></script>`),
+    )
+    await new Promise<void>(resolve => shop.listen(0, '127.0.0.1', resolve))
+    const {port} = shop.address() as AddressInfo
+    await money.db.rows(`select app.set_payment_page_sites($1, $2)`, [merchantId, [`http://localhost:${port}`]])
+    const page = await (await browser.newContext()).newPage()
+    await page.goto(`http://127.0.0.1:${port}`)
+    await page.frameLocator('div iframe').locator('body').waitFor({state: 'attached'})
+    expect(await page.frameLocator('div iframe').locator('#heading').count()).toBe(0)
+
+    await page.goto(`http://localhost:${port}`)
+    const frame = page.frameLocator('div iframe')
+    await frame.getByRole('heading', {name: 'Waiting for your payment'}).waitFor()
+    await page.getByRole('button', {name: 'Pay with crypto'}).click()
+    await page.frameLocator('dialog iframe').getByRole('heading', {name: 'Waiting for your payment'}).waitFor()
+    await page.getByRole('button', {name: 'Close'}).click()
+    expect(await page.locator('dialog').count()).toBe(0)
+    await money.deposit(made.address, 1_000_000)
+    await frame.getByRole('heading', {name: 'Paid'}).waitFor()
+    const {external_id} = made
+    await page.waitForFunction(`told.at(-1)?.state === 'paid'`)
+    expect(await page.evaluate('[told[0], told.at(-1)]')).toEqual([
+      {state: 'awaiting', external_id},
+      {state: 'paid', external_id},
+    ])
+    const height = await frame.locator('html').evaluate(element => Math.ceil(element.getBoundingClientRect().height))
+    await page.waitForFunction(`document.querySelector('div iframe').clientHeight === ${height}`)
+    shop.close()
+    shop.closeAllConnections()
+    await money.db.rows(`select app.set_payment_page_sites($1, '{}')`, [merchantId])
+  })
+
   test('has a policy that stops foreign scripts', async () => {
     const page = await open(await ask())
     await page.evaluate(
@@ -262,6 +418,23 @@ describe.skipIf(!hasChromium)('the page in Chromium (skipped without one: set CH
     expect(complaints.splice(0).join()).toMatch(/violates the following Content Security Policy directive/)
   })
 })
+
+/** A wallet of the browser (EIP-6963), with a name and a picture that would do harm as markup. It notes its calls. */
+const wallet = `(() => {
+  window.walletCalls = []
+  window.walletError = null
+  const request = async call => {
+    window.walletCalls.push(call)
+    if (call.method === 'eth_requestAccounts') return ['0xabc']
+    if (window.walletError) throw window.walletError
+    return call.method === 'eth_chainId' ? '0xaa36a7' : null
+  }
+  const info = {uuid: '1', name: '<b>Wallet</b>', icon: 'https://elsewhere.example/icon.png', rdns: 'example.wallet'}
+  addEventListener('eip6963:requestProvider', () => {
+    for (let time = 0; time < 2; time++)
+      dispatchEvent(new CustomEvent('eip6963:announceProvider', {detail: Object.freeze({info, provider: {request}})}))
+  })
+})()`
 
 /** The texts whose contrast with their background is below 4.5 (WCAG AA). */
 const lowContrast = `(() => {

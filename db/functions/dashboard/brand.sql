@@ -1,7 +1,7 @@
 -- How a merchant looks to its customers, in the dashboard.
 --
 -- Customers believe what the payment page says: changing it needs the second factor again.
--- Locks: change_request. Errors: those of dashboard.begin_change and app.set_brand; SLSTP, SLSUS.
+-- Locks: change_request. Errors: those of dashboard.begin_change, app.set_brand and app.set_payment_page_sites; SLSTP, SLSUS.
 
 create or replace function dashboard.brand(token text) returns json
 language sql stable security definer set search_path = pg_catalog as $$
@@ -31,3 +31,14 @@ begin
 end $$;
 comment on function dashboard.set_brand is 'Sets all that the payment page shows of the merchant; null is as without.';
 grant execute on function dashboard.set_brand to sluice_dashboard;
+
+create or replace function dashboard.set_payment_page_sites(token text, request uuid, origins text[]) returns void
+language plpgsql security definer set search_path = pg_catalog as $$
+declare who dashboard.audit_entry := dashboard.begin_change(token, request);
+begin
+  perform dashboard.require_full_rights(token);
+  perform app.set_payment_page_sites(who.merchant_id, origins);
+  perform dashboard.note(who, 'payment_page.sites', null, coalesce(nullif(array_to_string(origins, ', '), ''), 'none'));
+end $$;
+comment on function dashboard.set_payment_page_sites is 'Sets the sites that may show the payment page in a frame: these, and no others.';
+grant execute on function dashboard.set_payment_page_sites to sluice_dashboard;

@@ -1,6 +1,7 @@
 -- How a merchant looks to its customers, on the pages of its payment requests.
 --
--- Promises: a page shows the texts as texts, the colour and the logo as those that were checked by the dashboard; links lead to https alone.
+-- Promises: a page shows the texts as texts, the colour and the logo as those that were checked by the dashboard; links lead to https alone;
+-- only the sites that the merchant names show its pages in frames.
 -- Errors: SL404 there is no such merchant; SL422 refused, the message says why.
 
 create or replace function app.set_brand(of_merchant uuid, new_name text, new_accent text, new_site_url text, new_help_url text, new_logo bytea,
@@ -22,9 +23,23 @@ comment on function app.set_brand is 'Sets all that the payment page shows of a 
 create or replace function app.brand_of(merchant uuid) returns json
 language sql stable set search_path = pg_catalog as $$
   select row_to_json(i) from (select) one left join app.merchant_brand b on b.merchant_id = merchant
-  cross join lateral (select b.name, b.accent, b.site_url, b.help_url, b.logo is not null as has_logo) i
+  cross join lateral (select b.name, b.accent, b.site_url, b.help_url, b.logo is not null as has_logo,
+    array(select s.origin from app.payment_page_site s where s.merchant_id = merchant order by s.origin) as sites) i
 $$;
-comment on function app.brand_of is 'What the payment page shows of a merchant, but for its logo.';
+comment on function app.brand_of is 'What the payment page shows of a merchant, but for its logo, and the sites that may show it in a frame.';
+
+create or replace function app.set_payment_page_sites(of_merchant uuid, origins text[]) returns void
+language plpgsql security definer set search_path = pg_catalog as $$
+begin
+  if cardinality(origins) > 20 then raise exception 'a merchant has at most 20 sites' using errcode = 'SL422'; end if;
+  delete from app.payment_page_site s where s.merchant_id = of_merchant and s.origin <> all (origins);
+  insert into app.payment_page_site (merchant_id, origin) select of_merchant, unnest(origins) on conflict do nothing;
+exception when foreign_key_violation then
+  raise exception 'there is no merchant with this id' using errcode = 'SL404', detail = 'merchant';
+when check_violation then
+  raise exception 'a site is an origin, such as https://shop.example' using errcode = 'SL422';
+end $$;
+comment on function app.set_payment_page_sites is 'Sets the sites that may show the payment page in a frame: these, and no others.';
 
 create or replace function app.payment_logo(of_page_token text) returns bytea
 language sql stable security definer set search_path = pg_catalog as $$

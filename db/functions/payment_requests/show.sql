@@ -41,12 +41,35 @@ language sql stable security definer set search_path = pg_catalog as $$
       (select min(app.confirmations(r.chain, c.block_height)) from app.receipt c where c.payment_request_id = r.id and c.status = 'pending')
         as confirmations,
       r.late, r.txid, app.iso(least(r.expires_at, r.cancelled_at)) as expires_at,
-      (select app.iso(r.decide_at) where r.status = 'detected' and r.expired_at is not null) as late_at, r.external_id, r.return_url
+      (select app.iso(r.decide_at) where r.status = 'detected' and r.expired_at is not null) as late_at, r.external_id, r.return_url,
+      app.iso(r.created_at) as created_at, app.iso(r.paid_at) as paid_at, (select c.network from chain.cursor c where c.chain = r.chain) as network, app.pace_of(r.chain) as pace,
+      (select coalesce(json_agg(json_build_object('txid', i.txid, 'amount', app.decimal(i.amount, a.decimals)) order by i.seq), '[]')
+        from (select * from app.receipt c where c.payment_request_id = r.id and c.status = 'final' order by c.seq limit 20) i) as receipts
   ) b
   where r.page_token = of_page_token
 $$;
-comment on function app.payment_page is 'What the page of a payment request shows to a visitor who has its token. Its confirmations are those of the youngest pending receipt; null if none is pending. A cancelled request expired when it was cancelled. late_at: when money that no block has taken is late; null while none is waited for.';
+comment on function app.payment_page is 'What the page of a payment request shows to a visitor who has its token. Its confirmations are those of the youngest pending receipt; null if none is pending. A cancelled request expired when it was cancelled. late_at: when money that no block has taken is late; null while none is waited for. receipts: the first twenty final ones.';
 grant execute on function app.payment_page to sluice_api;
+
+-- One call a second asks for all pages that are open in browsers.
+create or replace function app.payment_page_news(page_tokens text[]) returns table (page_token text, news text)
+language sql stable security definer set search_path = pg_catalog as $$
+  select r.page_token, concat_ws(' ', r.status, r.received, r.pending, r.late, r.txid, r.decide_at, r.expires_at < statement_timestamp(), r.cancelled_at,
+    case when r.pending > 0 then c.head_height end)
+  from app.payment_request r join chain.cursor c on c.chain = r.chain where r.page_token = any (page_tokens)
+$$;
+comment on function app.payment_page_news is 'A text for each of these pages that changes whenever what the page shows does. No row for a page that does not exist.';
+grant execute on function app.payment_page_news to sluice_api;
+
+create or replace function app.pace_of(of_chain text) returns json
+language sql stable set search_path = pg_catalog as $$
+  select json_build_object('block_ms', round(extract(epoch from b.time - past.time) * 1000 / (b.height - past.height)), 'final_after', c.head_height - c.final_height)
+  from chain.cursor c join chain.block b on b.chain = c.chain and b.height = c.head_height
+  cross join lateral (select p.height, p.time from chain.block p where p.chain = c.chain and p.height between c.head_height - 100 and c.head_height - 1
+    order by p.height limit 1) past
+  where c.chain = of_chain and past.time < b.time
+$$;
+comment on function app.pace_of is 'How fast a chain is: the milliseconds from block to block by its last hundred blocks, and how many blocks the newest is above the final one. Null while there are too few blocks.';
 
 -- For merchants, and for people whom they ask.
 create or replace function app.why_payment(r app.payment_request) returns text

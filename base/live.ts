@@ -1,0 +1,105 @@
+// Live parts of pages: a stream of server-sent events for each open page. Promises: a stream says only that there is
+// news, never what, and the page then asks for its part as whoever it is by then; a stream ends with what it is about;
+// one query a second serves all open pages, however many there are; nothing of this is in the path of money.
+import type {ServerResponse} from 'node:http'
+
+const pollMs = 1000
+const quietMs = 15_000
+
+interface Stream {
+  raw: ServerResponse
+  /** What was known last; undefined before. */
+  news: string | undefined
+  wroteAt: number
+}
+
+export interface LiveOptions {
+  /**
+   * Asked once a second while pages are open: for each of their keys a text that changes whenever there is news; none
+   * for a key that is gone.
+   */
+  ask(keys: string[]): Promise<Map<string, string>>
+  /** Called each time it cannot be asked; `isFirst` unless it failed the last time, too. */
+  failed(error: unknown, isFirst: boolean): void
+  /** Of more for one key, the oldest ends: a page opens its stream again when somebody looks at it. */
+  streamsOfKey: number
+  /** Of more, a new one is refused. */
+  streams: number
+}
+
+export class Live {
+  readonly #options: LiveOptions
+  readonly #streams = new Map<string, Set<Stream>>()
+  #open = 0
+  #timer: NodeJS.Timeout | undefined
+  #isFailing = false
+  #isClosed = false
+
+  constructor(options: LiveOptions) {
+    this.#options = options
+  }
+
+  /** Makes a response a stream, until the browser goes or the key is gone. */
+  open(key: string, raw: ServerResponse, headers: Record<string, string> = {}): void {
+    if (this.#isClosed || this.#open >= this.#options.streams) {
+      raw.writeHead(503, {...headers, 'retry-after': '30'}).end()
+      return
+    }
+    // Without the last header, nginx would hold back what is written.
+    const own = {'content-type': 'text/event-stream', 'cache-control': 'no-store', 'x-accel-buffering': 'no'}
+    raw.writeHead(200, {...headers, ...own})
+    raw.write(':\n\n')
+    const streams = this.#streams.get(key) ?? new Set()
+    const stream = {raw, news: undefined, wroteAt: performance.now()}
+    streams.add(stream)
+    this.#open++
+    this.#streams.set(key, streams)
+    raw.once('close', () => this.#forget(key, stream))
+    const [oldest] = streams
+    if (streams.size > this.#options.streamsOfKey) oldest!.raw.end()
+    this.#timer ??= setTimeout(() => void this.#poll(), pollMs)
+  }
+
+  close(): void {
+    this.#isClosed = true
+    clearTimeout(this.#timer)
+    for (const streams of this.#streams.values()) for (const {raw} of streams) raw.end()
+  }
+
+  #forget(key: string, stream: Stream): void {
+    const streams = this.#streams.get(key)
+    if (!streams?.delete(stream)) return
+    this.#open--
+    if (streams.size === 0 && this.#streams.get(key) === streams) this.#streams.delete(key)
+  }
+
+  async #poll(): Promise<void> {
+    try {
+      this.#tell(await this.#options.ask([...this.#streams.keys()]))
+      this.#isFailing = false
+    } catch (error) {
+      this.#options.failed(error, !this.#isFailing)
+      this.#isFailing = true
+    }
+    this.#timer = this.#streams.size && !this.#isClosed ? setTimeout(() => void this.#poll(), pollMs) : undefined
+  }
+
+  #tell(newsOf: Map<string, string>): void {
+    for (const [key, streams] of this.#streams) {
+      const news = newsOf.get(key)
+      for (const stream of streams) {
+        if (news === undefined && stream.wroteAt < performance.now() - pollMs) stream.raw.end()
+        else if (news !== undefined) tell(stream, news)
+      }
+    }
+  }
+}
+
+function tell(stream: Stream, news: string): void {
+  const isNew = stream.news !== news // also at first: something may have happened since the page was made
+  stream.news = news
+  const isQuiet = performance.now() - stream.wroteAt > quietMs
+  if (!isNew && !isQuiet) return
+  stream.wroteAt = performance.now()
+  stream.raw.write(isNew ? 'event: news\ndata:\n\n' : ':\n\n') // a comment now and then shows proxies that the stream lives
+}
