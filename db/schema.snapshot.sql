@@ -1976,6 +1976,7 @@ CREATE INDEX payment_request_open ON app.payment_request USING btree (chain, sta
 CREATE INDEX payment_request_other_form ON app.payment_request USING btree (merchant_id, NORMALIZE(external_id, NFC)) WHERE (NOT (external_id IS NFC NORMALIZED));
 CREATE UNIQUE INDEX payment_request_page ON app.payment_request USING btree (merchant_id, "position" DESC) WHERE ("position" IS NOT NULL);
 CREATE INDEX payment_request_paid ON app.payment_request USING btree (merchant_id, paid_at) WHERE (paid_at IS NOT NULL);
+CREATE INDEX payment_request_received ON app.payment_request USING btree (merchant_id, chain, token, received, seq DESC) WHERE ((received <> amount) AND (received > (0)::numeric));
 CREATE INDEX payment_request_status_page ON app.payment_request USING btree (merchant_id, status, seq DESC);
 CREATE INDEX payment_request_underpaid_page ON app.payment_request USING btree (merchant_id, "position" DESC) WHERE (status = 'underpaid'::text);
 CREATE TRIGGER note_made AFTER INSERT ON app.payment_request FOR EACH ROW EXECUTE FUNCTION app.note_requests();
@@ -4118,6 +4119,9 @@ CREATE OR REPLACE FUNCTION app.next_return_outgoing_payment(d app.deposit, of_ki
 -- The version of the next event of an endpoint, its tests counted.
 CREATE OR REPLACE FUNCTION app.next_version(of_subject uuid) RETURNS integer LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 4c88579ed0d9ef7660eadc8386c80cc8;
 
+-- What came at the address of a payment request and does not pay it, and why, in words that follow a colon: the first twenty.
+CREATE OR REPLACE FUNCTION app.not_counted(of_request uuid) RETURNS TABLE(txid text, what text, why text, at timestamp with time zone, is_reorged boolean) LANGUAGE sql STABLE SECURITY DEFINER ROWS 1 SET search_path TO 'pg_catalog' as b56b78688c49fc6ce4f912778a161853;
+
 -- Records when a receipt came: when it was first seen, or mined, whichever is earlier; and the time of the earliest block that held it.
 CREATE OR REPLACE FUNCTION app.note_arrival() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 8660bb33e8312c773a406ceed9fc0036;
 
@@ -4200,7 +4204,7 @@ CREATE OR REPLACE FUNCTION app.payment_metrics() RETURNS TABLE(metric text, labe
 CREATE OR REPLACE FUNCTION app.payment_missing(r app.payment_request) RETURNS numeric LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as ff9917f6385b1aa7e3951d66e59c139a;
 
 -- What the page of a payment request shows to a visitor who has its token. Its confirmations are those of the youngest pending receipt; null if none is pending. A cancelled request expired when it was cancelled. late_at: when money that no block has taken is late; null while none is waited for. receipts: the first twenty final ones.
-CREATE OR REPLACE FUNCTION app.payment_page(of_page_token text) RETURNS SETOF app.payment_response LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 9ce6d237707a965f054bf7b2a2ae641b;
+CREATE OR REPLACE FUNCTION app.payment_page(of_page_token text) RETURNS SETOF app.payment_response LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 9144a8c6dcf21d4fe1ca7131a429eb4f;
 
 -- A text for each of these pages that changes whenever what the page shows does. No row for a page that does not exist.
 CREATE OR REPLACE FUNCTION app.payment_page_news(page_tokens text[]) RETURNS TABLE(page_token text, news text) LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 3416be22b00441cc345fc0e44faedfe7;
@@ -4722,7 +4726,7 @@ CREATE OR REPLACE FUNCTION app.why_not_comparable(of_chain text) RETURNS text LA
 CREATE OR REPLACE FUNCTION app.why_outgoing_waits(s app.outgoing_payment, OUT reason text, OUT detail text, OUT since timestamp with time zone) RETURNS record LANGUAGE sql STABLE SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'force_generic_plan' as 675b7390ea000d537b8c3b581dd167b6;
 
 -- Why a payment request has the status that it has, in words.
-CREATE OR REPLACE FUNCTION app.why_payment(r app.payment_request) RETURNS text LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 9162b314aace1e6cbff7987043f5d54b;
+CREATE OR REPLACE FUNCTION app.why_payment(r app.payment_request) RETURNS text LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 4ef20ca57e61cbbcfd340ba49a12cdbb;
 
 -- What a payout really waits for: the reason, its detail for operators, and since when; null if nothing is in its way.
 CREATE OR REPLACE FUNCTION app.why_payout_waits(p app.payout, OUT reason text, OUT detail text, OUT since timestamp with time zone) RETURNS record LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 76d78a70cf5b6ab4e7dccca7a83e0009;
@@ -4738,6 +4742,9 @@ CREATE OR REPLACE FUNCTION app.withhold_protocol_income() RETURNS trigger LANGUA
 
 -- Does not credit a deposit that is being returned, even if its chain was asked for before it is read again.
 CREATE OR REPLACE FUNCTION app.withhold_returned() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 2c532dc5e2e2c1266c72bcb5385eded4;
+
+-- A reason of app.why_unattributed, in words.
+CREATE OR REPLACE FUNCTION app.words_of_unattributed(reason text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE as 6dfe4f9e90b741ca1282d40455dc6742;
 
 -- Invariants: a view for each check, empty when all is right; its comment is the claim. Read by the owner, and by app.audit_checks for every audit.
 create schema audit;
@@ -6756,8 +6763,8 @@ CREATE OR REPLACE FUNCTION dashboard.delete_webhook_endpoint(token text, request
 -- A delivery with the body that is sent.
 CREATE OR REPLACE FUNCTION dashboard.delivery(token text, endpoint text, public_id text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 7fe10ba543b39b7221270bab435183e4;
 
--- A delivery, and the endpoint that it is for.
-CREATE OR REPLACE FUNCTION dashboard.delivery_item(d app.delivery) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 4024895c4e8c6d1b7a06bf05727f544c;
+-- A delivery, the endpoint that it is for, and what it is about.
+CREATE OR REPLACE FUNCTION dashboard.delivery_item(d app.delivery) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 9630768fca383e0ca6e2ec0e266b6e58;
 
 -- A page of the deliveries to an endpoint, the newest first.
 CREATE OR REPLACE FUNCTION dashboard.delivery_list(token text, endpoint text, filters jsonb, before text, size integer) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 16c62fcdcdd1f17a9397d1d0cc857236;
@@ -6835,7 +6842,7 @@ CREATE OR REPLACE FUNCTION dashboard.own_user(merchant uuid, public_id text) RET
 CREATE OR REPLACE FUNCTION dashboard.page(items json[], positions text[], size integer) RETURNS json LANGUAGE sql IMMUTABLE SET search_path TO 'pg_catalog' as 21e0cfc3c883b1aab5a15d4f65231582;
 
 -- A payment request with what came for it, what is due now in base units, and what its merchant was notified of.
-CREATE OR REPLACE FUNCTION dashboard.payment_request(token text, external_id text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as eedf0180b7add8f9fc7ff58b31e1711b;
+CREATE OR REPLACE FUNCTION dashboard.payment_request(token text, external_id text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as d917237246c455d04fa753f12dc743c6;
 
 -- A page of the payment requests, the newest first.
 CREATE OR REPLACE FUNCTION dashboard.payment_request_list(token text, filters jsonb, before text, size integer) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 22bd94e6621ed940e116ac061b87d60d;
@@ -6897,8 +6904,8 @@ CREATE OR REPLACE FUNCTION dashboard.revoke_api_key(token text, request uuid, pu
 -- Makes a new secret, which is shown once; the old one signs, too, for 24 hours.
 CREATE OR REPLACE FUNCTION dashboard.rotate_webhook_secret(token text, request uuid, public_id text) RETURNS json LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 6eea74abc8ee81ab1c2a2ccfedca8de4;
 
--- What has this transaction id, address (also of a sender, or that a payout went to), reference, amount or id: at most 50, the newest of each kind.
-CREATE OR REPLACE FUNCTION dashboard.search(token text, given text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 9cea06acf4b8e7a998c200efc0c778e0;
+-- What has this transaction id (or the beginning of one, or its ends with … between), address (also of a sender, or that a payout went to), reference, token of a payment page, amount or id: the newest first, at most 20 of a sender and 10 of an amount in each token.
+CREATE OR REPLACE FUNCTION dashboard.search(token text, given text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as ee9af8d938a563c5838cb5aa25f8152d;
 
 -- The second factors that a person has.
 CREATE OR REPLACE FUNCTION dashboard.second_factors(of_user uuid, OUT has_authenticator boolean, OUT recovery_codes integer, OUT passkeys integer) RETURNS record LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as a8c7cad1f931b8bb424a939940767205;
@@ -7249,6 +7256,7 @@ grant execute on function app.iso(timestamp with time zone) to sluice_api;
 grant execute on function app.listed_payout(uuid,uuid) to sluice_api;
 grant execute on function app.match_key(text,boolean) to sluice_api;
 grant execute on function app.metrics() to sluice_api;
+grant execute on function app.not_counted(uuid) to sluice_api;
 grant execute on function app.note_key_use(bytea) to sluice_api;
 grant execute on function app.paid_from(app.payment_request) to sluice_api;
 grant execute on function app.payment_logo(text) to sluice_api;
@@ -7301,6 +7309,7 @@ grant execute on function app.user_ref(uuid,text) to sluice_api;
 grant execute on function app.uuid_at(timestamp with time zone) to sluice_api;
 grant execute on function app.why_payment(app.payment_request) to sluice_api;
 grant execute on function app.with_more(json,json) to sluice_api;
+grant execute on function app.words_of_unattributed(text) to sluice_api;
 grant select on app."user" to sluice_api;
 grant select on app.address to sluice_api;
 grant select on app.api_key to sluice_api;

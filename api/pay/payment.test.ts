@@ -29,6 +29,7 @@ const payment: Payment = {
   network: null,
   pace: null,
   receipts: [],
+  has_other: false,
 }
 
 test.each([

@@ -47,6 +47,8 @@ export const Payment = z.object({
   /** By the newest blocks; null while there are too few. */
   pace: z.object({block_ms: z.number(), final_after: z.number()}).nullable(),
   receipts: z.array(z.object({txid: z.string(), amount: z.string()})),
+  /** Another token, or the token on another chain, came to the address. */
+  has_other: z.boolean(),
 })
 export type Payment = z.infer<typeof Payment>
 
@@ -75,7 +77,7 @@ export async function shownOf(payment: Payment, settings: ChainSettings, voice: 
     state,
     external_id: payment.external_id,
     heading,
-    text: sentences.join(' '),
+    text: [...sentences, ...(payment.has_other ? [voice.say('other_came')] : [])].join(' '),
     due: isDue ? missing : null,
     uri,
     code: uri && codeFor(settings, due, uri),

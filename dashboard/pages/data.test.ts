@@ -525,12 +525,114 @@ describe('what people look for', () => {
     for (const text of [made.external_id, made.address, made.address.toLowerCase(), txid])
       expect([text, await data.search(text)]).toEqual([
         text,
-        [{kind: 'payment_request', id: made.external_id, endpoint_id: null, label}],
+        [{kind: 'payment_request', id: made.external_id, endpoint_id: null, label, at: expect.any(String)}],
       ])
     expect([await data.hasPaymentRequests(), (await data.overview()).has_payment_requests]).toEqual([true, true])
     expect((await data.deposits({})).items).toEqual([])
     const other = new Data(pool, (await signIn(money.db, (await money.merchant()).merchantId)).token)
     expect([await other.search(txid), await other.hasPaymentRequests()]).toEqual([[], false])
+  })
+
+  test('a payment is found by what came, by the beginning of its transaction, by its ends, and by the link of its page', async () => {
+    const made = await paymentRequests.create(money.api, shop.merchantId, {amount: 25_000_000})
+    const txid = `0x${randomUUID().replaceAll('-', '').repeat(2)}`
+    await money.block([{txid, token: 'USDC', amount: 10_000_000n, recipient: made.address}], [])
+    await money.finalise()
+    const found = async (text: string) => (await data.search(text)).map(({kind, id, label}) => [kind, id, label])
+    const request = ['payment_request', made.external_id, '25 USDC on ETH, detected: 10 came']
+    for (const text of ['10', '10 USDC', txid.slice(0, 12), `${txid.slice(0, 10)}…${txid.slice(-6)}`, made.page_token])
+      expect([text, await found(text)]).toEqual([text, [request]])
+    for (const text of [`${txid.slice(0, 10)}…00000x`, txid.slice(0, 6), '9.99'])
+      expect([text, await found(text)]).toEqual([text, []])
+    const other = new Data(pool, (await signIn(money.db, (await money.merchant()).merchantId)).token)
+    for (const text of ['10', txid.slice(0, 12), made.page_token])
+      expect([text, await other.search(text)]).toEqual([text, []])
+  })
+
+  test('what came for a request and does not pay it is shown with its reason, which its explanation says, too', async () => {
+    const [wrongToken, wrongChain, left] = [await newRequest(), await newRequest(), await newRequest()]
+    const coin = money.newTxid()
+    await money.block([{txid: coin, token: 'ETH', amount: 10n ** 16n, recipient: wrongToken.address}], [])
+    const reorged = await money.deposit(left.address, 21_000_000, {final: false})
+    await money.eth.write({drop: 1, add: [[], []]})
+    const elsewhere = money.newTxid()
+    await money.db.rows(
+      `insert into app.deposit (id, merchant_id, chain, token, amount, sender, address, txid, output_index, status, credited, version, payment_request_id)
+       values (uuidv7(), $1, 'POLYGON', 'USDC', 25000000, '0x', $2, $3, 0, 'pending', false, 1, $4)`,
+      [shop.merchantId, wrongChain.address, elsewhere, wrongChain.id],
+    )
+    const shown = async ({external_id}: {external_id: string}) => {
+      const {not_counted, explanation} = await data.paymentRequest(external_id)
+      return [...not_counted.map(({txid, what, why}) => [txid, what, why]), explanation]
+    }
+    const ask = ': ask the operator, who can add it to the balance or send it back'
+    expect(await shown(wrongToken)).toEqual([
+      [coin, '0.01 ETH', `another token was asked for${ask}`],
+      `nothing that counts came yet; 0.01 ETH came and does not count: another token was asked for${ask}`,
+    ])
+    const why = `its address was not asked for on that chain${ask}`
+    expect(await shown(wrongChain)).toEqual([
+      [elsewhere, '25 USDC on POLYGON', why],
+      `nothing that counts came yet; 25 USDC on POLYGON came and does not count: ${why}`,
+    ])
+    const gone = 'its block left the chain (a reorganisation), and it counts again if another block takes it'
+    expect(await shown(left)).toEqual([
+      [reorged, '21 USDC', gone],
+      `nothing that counts came yet; 21 USDC came and does not count: ${gone}`,
+    ])
+    for (const {txid, made} of [
+      {txid: coin, made: wrongToken},
+      {txid: reorged, made: left},
+    ])
+      expect(await data.search(txid)).toMatchObject([{kind: 'payment_request', id: made.external_id}])
+    await money.finalise()
+    await money.db.rows('select app.credit_unattributed(id) from app.deposit where txid = $1', [coin])
+    expect((await shown(wrongToken))[0]).toEqual([
+      coin,
+      '0.01 ETH',
+      'it was not asked for, and the operator added it to the balance',
+    ])
+
+    function newRequest() {
+      return paymentRequests.create(money.api, shop.merchantId, {amount: 25_000_000})
+    }
+  })
+
+  test('a payment to a user that is not credited is found by its transaction, with the reason', async () => {
+    const [txid, token] = [money.newTxid(), '0x0000000000000000000000000000000000000bad']
+    await money.db.rows(
+      `insert into app.deposit (id, merchant_id, user_id, chain, token, amount, sender, address, txid, output_index, status, credited, version)
+       values (uuidv7(), $1, $2, 'ETH', $3, 7, '0x', $4, $5, 0, 'pending', false, 1)`,
+      [shop.merchantId, shop.userId, token, shop.address, txid],
+    )
+    const [user] = (await data.users({})).items
+    expect(await data.search(txid)).toMatchObject([
+      {
+        kind: 'not_credited',
+        id: user!.id,
+        label: `7 base units of the token ${token} on ETH, not credited: its token is not accepted here; ask the operator, who can credit it or send it back`,
+      },
+    ])
+    const other = new Data(pool, (await signIn(money.db, (await money.merchant()).merchantId)).token)
+    expect(await other.search(txid)).toEqual([])
+  })
+
+  test('a delivery says what it is about', async () => {
+    const {id} = await data.createEndpoint(request(), 'https://example.com/about', [
+      'deposit.confirmed',
+      'payment_request.paid',
+    ])
+    const made = await paymentRequests.create(money.api, shop.merchantId, {amount: 3_000_000})
+    await money.deposit(made.address, 3_000_000)
+    await money.deposit(shop.address, 4_000_000)
+    const [deposit] = (await data.deposits({})).items
+    const about = (await data.deliveries(id, {})).items.map(delivery => delivery.about)
+    expect(about).toEqual([
+      {kind: 'deposit', id: deposit!.id, label: '4 USDC'},
+      {kind: 'payment_request', id: made.external_id, label: made.external_id},
+    ])
+    await data.testEndpoint(request(), id, 'payout.failed')
+    expect((await data.deliveries(id, {})).items[0]!.about).toBeNull()
   })
 
   test('the payout address and the event of a test are found', async () => {

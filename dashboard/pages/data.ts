@@ -50,6 +50,10 @@ export const Delivery = webhooks.Delivery.extend({
   endpoint_url: z.string(),
   /** Its deliveries can no longer be seen. */
   endpoint_deleted: z.boolean(),
+  /** What its event is about; null of a test. */
+  about: z
+    .object({kind: z.enum(['deposit', 'payout', 'payment_request', 'endpoint']), id: z.string(), label: z.string()})
+    .nullable(),
 })
 export type Delivery = z.infer<typeof Delivery>
 
@@ -83,6 +87,8 @@ export const PaymentRequestDetail = PaymentRequestState.omit({payment_uri: true,
   /** What is to be sent, in base units; 0 if enough was seen, or it has ended. */
   due: z.string(),
   events: z.array(Event),
+  /** What came and does not pay it: its transaction, what it is, and why. */
+  not_counted: z.array(z.object({txid: z.string(), what: z.string(), why: z.string(), at: timestamp})),
 })
 export type PaymentRequestDetail = z.infer<typeof PaymentRequestDetail>
 
@@ -193,13 +199,25 @@ export type Brand = z.infer<typeof Brand>
 
 /** One thing that a search found. */
 export const Found = z.object({
-  kind: z.enum(['user', 'deposit', 'payout', 'payout_address', 'payment_request', 'endpoint', 'delivery', 'api_key']),
-  /** Of a payout address, its chain; of a payment request, its reference. */
+  kind: z.enum([
+    'user',
+    'deposit',
+    'not_credited',
+    'payout',
+    'payout_address',
+    'payment_request',
+    'endpoint',
+    'delivery',
+    'api_key',
+  ]),
+  /** Of a payout address, its chain; of a payment request, its reference; of what is not credited, its user. */
   id: z.string(),
   /** Of a delivery. */
   endpoint_id: z.string().nullable(),
   /** For people, such as "1.5 ETH, final". */
   label: z.string(),
+  /** When it came, or was made; null of a payout address. */
+  at: timestamp.nullable(),
 })
 export type Found = z.infer<typeof Found>
 

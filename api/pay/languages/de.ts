@@ -59,6 +59,7 @@ export const de: Words = {
   cancelled: 'Diese Anfrage wurde storniert',
   send_nothing: 'Bitte senden Sie nichts mehr, und bitten Sie den Händler um eine neue.',
   still_counts: 'Was Sie schon gesendet haben, zählt auch noch, wenn es ankommt.',
+  other_came: 'An diese Adresse wurde etwas anderes gesendet. Es bezahlt diese Anfrage nicht: Fragen Sie den Händler.',
   underpaid: 'Es wurde zu wenig bezahlt',
   underpaid_text:
     'Die Anfrage ist beendet. Bitte senden Sie nichts mehr, und fragen Sie den Händler, wie es weitergeht.',

@@ -58,6 +58,7 @@ export const en = {
   cancelled: 'This request was cancelled',
   send_nothing: 'Please send nothing any more, and ask the merchant for a new one.',
   still_counts: 'What you have sent already still counts when it arrives.',
+  other_came: 'Something else was sent to this address. It does not pay this request: ask the merchant.',
   underpaid: 'Too little was paid',
   underpaid_text: 'The request has ended. Please send nothing any more, and ask the merchant how to go on.',
   in_time: 'It was sent in time, and is late unless a block has it by {time}.',

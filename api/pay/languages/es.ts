@@ -59,6 +59,7 @@ export const es: Words = {
   cancelled: 'Esta solicitud se ha cancelado',
   send_nothing: 'No envíe nada más, por favor, y pida una nueva al comercio.',
   still_counts: 'Lo que ya haya enviado todavía cuenta cuando llegue.',
+  other_came: 'Se ha enviado otra cosa a esta dirección. No paga esta solicitud: pregunte al comercio.',
   underpaid: 'Se ha pagado demasiado poco',
   underpaid_text: 'La solicitud ha terminado. No envíe nada más, por favor, y pregunte al comercio cómo seguir.',
   in_time: 'Se envió a tiempo, y llega tarde si ningún bloque lo tiene antes de {time}.',

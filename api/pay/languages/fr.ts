@@ -60,6 +60,7 @@ export const fr: Words = {
   cancelled: 'Cette demande a été annulée',
   send_nothing: 'N’envoyez plus rien, s’il vous plaît, et demandez-en une nouvelle au commerçant.',
   still_counts: 'Ce que vous avez déjà envoyé compte encore à son arrivée.',
+  other_came: 'Autre chose a été envoyé à cette adresse. Cela ne paie pas cette demande : demandez au commerçant.',
   underpaid: 'Le montant payé est insuffisant',
   underpaid_text:
     'La demande est terminée. N’envoyez plus rien, s’il vous plaît, et demandez au commerçant comment continuer.',

@@ -59,6 +59,7 @@ export const pt: Words = {
   cancelled: 'Este pedido foi cancelado',
   send_nothing: 'Não envie mais nada, por favor, e peça um novo à loja.',
   still_counts: 'O que já enviou ainda conta quando chegar.',
+  other_came: 'Foi enviada outra coisa para este endereço. Não paga este pedido: pergunte à loja.',
   underpaid: 'Foi pago menos do que o pedido',
   underpaid_text: 'O pedido terminou. Não envie mais nada, por favor, e pergunte à loja como continuar.',
   in_time: 'Foi enviado a tempo, e fica atrasado se nenhum bloco o tiver até {time}.',

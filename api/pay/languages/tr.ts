@@ -57,6 +57,7 @@ export const tr: Words = {
   cancelled: 'Bu istek iptal edildi',
   send_nothing: 'Lütfen artık hiçbir şey göndermeyin ve satıcıdan yenisini isteyin.',
   still_counts: 'Önceden gönderdiğiniz, geldiğinde yine sayılır.',
+  other_came: 'Bu adrese başka bir şey gönderildi. Bu isteği ödemez: satıcıya sorun.',
   underpaid: 'Eksik ödendi',
   underpaid_text: 'İstek sona erdi. Lütfen artık hiçbir şey göndermeyin ve nasıl devam edileceğini satıcıya sorun.',
   in_time: 'Zamanında gönderildi; {time} saatine kadar bir bloğa girmezse geç sayılır.',

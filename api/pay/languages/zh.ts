@@ -56,6 +56,7 @@ export const zh: Words = {
   cancelled: '此订单已取消',
   send_nothing: '请不要再发送任何款项，并向商家索取新的付款请求。',
   still_counts: '您已经发送的款项到达后仍然有效。',
+  other_came: '有其他资产发送到了此地址。它不能支付此订单：请咨询商家。',
   underpaid: '付款不足',
   underpaid_text: '此订单已结束。请不要再发送任何款项，并询问商家如何继续。',
   in_time: '款项是及时发送的；如果到 {time} 仍未进入区块，则算逾期。',

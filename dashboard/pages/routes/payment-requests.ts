@@ -15,12 +15,12 @@ import {id, Refusal, read, show, showForm, submit} from '../form.ts'
 import {type Fields, fieldsOf, referenceWith} from '../view.ts'
 import {currenciesOf} from '../views/lists.ts'
 import {question} from '../views/notices.ts'
+import {paymentRequestPath} from '../views/paths.ts'
 import {
   newPaymentRequestPage,
   paymentRequestList,
   paymentRequestPage,
   paymentRequestPart,
-  paymentRequestPath,
   paymentRequestStatuses,
   paymentRequestsPage,
   tolerancePage,

@@ -26,6 +26,7 @@ import type {Delivery, DeliveryDetail, Endpoint, Event} from '../data.ts'
 import type {FilterName, Listed} from '../filters.ts'
 import type {View} from '../view.ts'
 import {filters, liveWhereNewest, moreFilters, pager} from './lists.ts'
+import {pathOf as pathOfThing} from './paths.ts'
 
 const tones: Record<Delivery['status'], Tone> = {pending: 'wait', delivered: 'good', failed: 'bad'}
 const deliveryState = (state: Delivery['status']) => status(state, tones[state])
@@ -74,6 +75,9 @@ const lookAgain = (deliveries: readonly Delivery[]) =>
     ({status, next_attempt_at: at}) => status === 'pending' && (at === null || Date.parse(at) < Date.now() + 10_000),
   ) && html`<span data-soon></span>`
 
+const about = ({about: thing}: Delivery): Part =>
+  thing && html`<a class="clip" href="${pathOfThing(thing)}">${thing.label}</a>`
+
 interface List extends Listed<Delivery> {
   endpoint: Endpoint
   names: readonly FilterName[]
@@ -86,6 +90,7 @@ export const deliveryList = ({endpoint, query, page}: Pick<List, 'endpoint' | 'q
     caption: 'Deliveries, the newest first',
     columns: [
       'Event',
+      'About',
       {name: 'Status', kind: 'state'},
       'Response',
       'Attempts',
@@ -96,6 +101,7 @@ export const deliveryList = ({endpoint, query, page}: Pick<List, 'endpoint' | 'q
       id: delivery.id,
       cells: [
         html`<a href="${pathOf(delivery)}">${eventType(delivery.event_type)}</a>`,
+        about(delivery),
         deliveryState(delivery.status),
         html`<span class="clip">${answer(delivery)}</span>`,
         delivery.attempts.length,
@@ -164,6 +170,7 @@ export const deliveryPart = (delivery: DeliveryDetail): Html =>
     title: 'Details',
     body: facts([
       ['Endpoint', link(`/webhooks/${delivery.endpoint_id}`, delivery.endpoint_url)],
+      delivery.about !== null && ['About', about(delivery)],
       ['Event id', copyable(delivery.event_id, 'event id')],
       ['Delivery id', copyable(delivery.id, 'delivery id')],
       ['Since', when(delivery.created_at)],

@@ -122,12 +122,17 @@ export const depositPart = (deposit: DepositDetail, chain: ShownChain): Html =>
         html`${copyable(deposit.sender, 'sender')}<div class="soft small">As the chain says. Never pay back to it: it may belong to an exchange.</div>`,
       ],
       ['Transaction', transaction(deposit.txid, chain)],
-      ['Block', deposit.block_height ?? 'none yet'],
+      [
+        'Block',
+        deposit.status === 'reorged'
+          ? `none: ${deposit.block_height} left the chain`
+          : (deposit.block_height ?? 'none yet'),
+      ],
       deposit.held_back !== null && [
         'Held back',
         deposit.held_back.reason === 'address_blocked'
-          ? html`The chain does not let it leave its address<div class="soft small">Such as when the issuer of the token has frozen the address. It is tried again every day.</div>`
-          : html`${deposit.held_back.missing} ${deposit.token} missing<div class="soft small">Less than ${deposit.held_back.minimum} ${deposit.token} on an address is not worth moving. A payout collects it once more arrives there.</div>`,
+          ? html`Yes: the chain does not let it leave its address<div class="soft small">Such as when the issuer of the token has frozen the address. It is tried again every day.</div>`
+          : html`Yes, until ${deposit.held_back.missing} ${deposit.token} more come to its address<div class="soft small">Less than ${deposit.held_back.minimum} ${deposit.token} on an address is not worth moving. Then a payout collects it.</div>`,
       ],
       [
         'Output number',
@@ -179,7 +184,9 @@ function ahead(deposit: DepositDetail, chain: ShownChain): Step[] {
   const paid: Step = {
     at: null,
     title: 'Payout',
-    text: html`None has collected it yet. ${deposit.status === 'final' && link(newPayoutPath(deposit), `Pay out the balance of ${deposit.token}`)}`,
+    text: deposit.held_back
+      ? 'None has collected it: it is held back.'
+      : html`None has collected it yet. ${deposit.status === 'final' && link(newPayoutPath(deposit), `Pay out the balance of ${deposit.token}`)}`,
   }
   if (deposit.status === 'pending')
     return [{at: null, title: 'Final', text: progress(deposit, chain), tone: 'wait'}, paid]

@@ -34,6 +34,7 @@ import type {FilterName, Listed} from '../filters.ts'
 import {counted, type Fields, one, sentence, type View} from '../view.ts'
 import {deliverySteps} from './deliveries.ts'
 import {type currenciesOf, downloads, filters, liveWhereNewest, moreFilters, pager} from './lists.ts'
+import {paymentRequestPath} from './paths.ts'
 import {transaction} from './transaction.ts'
 
 export const paymentRequestStatuses = paymentStatus.options
@@ -47,8 +48,6 @@ const tones: Record<State, Tone> = {
   expired: 'soft',
   cancelled: 'soft',
 }
-
-export const paymentRequestPath = (reference: string): string => `/payment-requests/${encodeURIComponent(reference)}`
 
 /** `late`: paid, but not in time. */
 const stateOf = ({status: state, late}: Pick<PaymentRequestItem, 'status' | 'late'>) =>
@@ -144,7 +143,7 @@ const whatHappened = ({found, chain}: One): Html =>
   card({
     title: 'What happened',
     action: html`<span role="status">${stateOf(found)}</span>`,
-    body: html`<p>${sentence(found.explanation)}</p>${timeLine(steps(found, chain))}${
+    body: html`<p class="cause">${sentence(found.explanation)}</p>${timeLine(steps(found, chain))}${
       found.status === 'awaiting' &&
       html`<p>${button(`${paymentRequestPath(found.external_id)}/cancel`, 'Cancel the request', 'quiet')}</p>`
     }`,
@@ -159,7 +158,7 @@ const details = ({found}: One): Html =>
       ['Received', `${found.amount_received} ${found.token}`],
       found.amount_pending !== '0' && ['Seen, not final', `${found.amount_pending} ${found.token}`],
       found.shortfall !== '0' && ['Missing', `${found.shortfall} ${found.token}`],
-      ['May be missing', `${found.tolerance} ${found.token}`],
+      ['Tolerance', found.tolerance === '0' ? 'none' : `${found.tolerance} ${found.token}`],
       ['Expires', when(found.expires_at)],
       found.return_url !== null && ['Its page leads back to', html`<span class="clip">${found.return_url}</span>`],
       ...Object.entries(found.metadata).map(([name, text]) => [name, text] as const),
@@ -184,7 +183,7 @@ const forTheCustomer = ({found, chain, pageUrl, code}: One): Html =>
 
 /** What happened comes first, by its time. */
 function steps(request: PaymentRequestDetail, chain: ShownChain): Step[] {
-  const {token, receipts, created_at, paid_at, cancelled_at, expires_at, events} = request
+  const {token, receipts, created_at, paid_at, cancelled_at, expires_at, events, not_counted} = request
   const hasEnded = Date.parse(expires_at) <= Date.now() && cancelled_at === null
   const past: Step[] = [
     {at: created_at, title: 'Made', tone: 'good'},
@@ -196,6 +195,14 @@ function steps(request: PaymentRequestDetail, chain: ShownChain): Step[] {
           settlement_id !== null && html`<br>Collected by a ${link(`/payouts/${settlement_id}`, 'payout')}.`
         }`,
         tone: state === 'final' ? 'good' : 'wait',
+      }),
+    ),
+    ...not_counted.map(
+      ({txid, what, why, at}): Step => ({
+        at,
+        title: `${what} came, and does not count`,
+        text: html`${sentence(why)} ${transaction(txid, chain)}`,
+        tone: 'bad',
       }),
     ),
     ...(paid_at ? [{at: paid_at, title: 'Paid', tone: 'good'} as const] : []),

@@ -8,6 +8,7 @@ import type {Page, PayoutDetail} from '../data.ts'
 import {counted, type Fields, type View} from '../view.ts'
 import {depositState, userLink} from './deposits.ts'
 import {pager} from './lists.ts'
+import {paymentRequestPath} from './paths.ts'
 
 /** Why there is an adjustment, for people. */
 const reasons: Record<string, string> = {
@@ -21,7 +22,7 @@ const reasons: Record<string, string> = {
 const origin = ({type, reason, user_id, external_ref, external_id}: PayoutPart): Part => {
   if (type === 'adjustment') return reasons[reason!] ?? reason
   return user_id === null
-    ? html`Payment request <strong class="clip">${external_id}</strong>`
+    ? html`Payment request <a class="clip" href="${paymentRequestPath(external_id!)}">${external_id}</a>`
     : userLink({user_id, external_ref: external_ref!})
 }
 

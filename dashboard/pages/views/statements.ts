@@ -6,7 +6,7 @@ import {inThisZone, zone} from '../../zone.ts'
 import type {Page} from '../data.ts'
 import {type Fields, one, urlOf, type View} from '../view.ts'
 import {downloads, pager} from './lists.ts'
-import {paymentRequestPath} from './payment-requests.ts'
+import {paymentRequestPath} from './paths.ts'
 
 /** The first and the last day, such as 2026-11-01. */
 export interface Days {

@@ -76,6 +76,7 @@ export const userPage = (user: User, deposits: Page<Deposit>, chains: Chains): V
       ['Reference', user.external_ref],
       ['Id', copyable(user.id, 'id')],
       ['Made', when(user.created_at)],
+      ...Object.entries(user.metadata).map(([name, text]) => [name, text] as const),
     ]),
   })}</div>${card({
     title: 'Deposits',

@@ -62,6 +62,7 @@ function thingsOf(text: string) {
     endpoint_id: text,
     endpoint_url: text,
     endpoint_deleted: false,
+    about: {kind: 'payment_request' as const, id: text, label: text},
     event_id: text,
     event_type: 'deposit.pending' as const,
     status: 'failed' as const,
@@ -184,6 +185,7 @@ function thingsOf(text: string) {
       },
     ],
     ...{chain: 'ETH', token: text, page_token: text, due: '1', events},
+    not_counted: [{txid: text, what: text, why: text, at}],
   }
   const amounts = [text, text]
   const week = {
@@ -269,8 +271,8 @@ function viewsOf(text: string): View[] {
     searchPage({
       text,
       found: [
-        {kind: 'delivery', id: text, endpoint_id: text, label: text},
-        {kind: 'payment_request', id: text, endpoint_id: null, label: text},
+        {kind: 'delivery', id: text, endpoint_id: text, label: text, at},
+        {kind: 'payment_request', id: text, endpoint_id: null, label: text, at},
       ],
       hasPaymentRequests: true,
     }),

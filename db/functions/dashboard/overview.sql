@@ -43,68 +43,92 @@ language plpgsql stable security definer set search_path = pg_catalog as $$
 declare
   merchant uuid := dashboard.merchant_of(token);
   of_txid text := case when given ~* '^(0x)?[0-9a-f]{64}$' then lower(given) else given end; -- hex is stored in lower case; base58 is left as it is
+  -- The beginning of one, or its beginning and its end as pages shorten it.
+  ends text[] := coalesce(regexp_match(given, '^(\w{6,80})…(\w{4,80})$'), regexp_match(given, '^((?:0x)?[0-9a-fA-F]{8,63})()$'));
+  beginning text := case when ends[1] ~ '^(0x)?[0-9a-fA-F]+$' then lower(ends[1]) else ends[1] end || '%';
+  ending text := '%' || case when ends[1] ~ '^(0x)?[0-9a-fA-F]+$' then lower(ends[2]) else ends[2] end;
   of_address text := case when given ~ '^[0-9A-Za-z]{26,63}$' then given end; -- of no chain longer, and every transaction id is
-  amount text[] := regexp_match(given, '^(\d{1,40}(?:\.\d{1,40})?)(?: +(\w{1,20}))?$'); -- 12.5, or 12.5 USDC
+  sum text[] := regexp_match(given, '^(\d{1,40}(?:\.\d{1,40})?)(?: +(\w{1,20}))?$'); -- 12.5, or 12.5 USDC
 begin
-  return (select coalesce(json_agg(f), '[]') from (
-    select 'user' as kind, app.public_id('usr', u.id) as id, null::text as endpoint_id, u.external_ref as label
+  return (select coalesce(json_agg(json_build_object('kind', f.kind, 'id', f.id, 'endpoint_id', f.endpoint_id, 'label', f.label, 'at', app.iso(f.at))
+      order by f.at desc nulls last), '[]') from (
+    select 'user' as kind, app.public_id('usr', u.id) as id, null::text as endpoint_id, u.external_ref as label, u.created_at as at
     from app.user u where u.merchant_id = merchant and (u.external_ref = app.user_ref(merchant, given) or u.id = dashboard.uuid_of('usr', given)
       or u.id in (select a.user_id from app.chain c join app.address a on a.chain = c.chain and a.match_key = app.match_key(given, c.folds_addresses)
         where a.merchant_id = merchant))
     union all
-    select 'deposit', app.public_id('dep', d.id), null, app.decimal(d.amount, a.decimals) || ' ' || d.token || ' on ' || d.chain || ', ' || d.status
+    select 'deposit', app.public_id('dep', d.id), null, app.decimal(d.amount, a.decimals) || ' ' || d.token || ' on ' || d.chain || ', ' || d.status, d.created_at
     from (select * from app.deposit o where o.txid = of_txid
+      union select * from app.deposit o where o.txid like beginning and o.txid like ending
       union select * from app.deposit o where o.id = dashboard.uuid_of('dep', given)
       union select o.* from app.asked_deposits(merchant, jsonb_build_object('sender', of_address), null, 20) o where of_address is not null
-      union select o.* from dashboard.amounts_of(amount) w cross join lateral app.asked_deposits(merchant, w.asked, null, 5) o) d
+      union select o.* from dashboard.amounts_of(sum) w cross join lateral app.asked_deposits(merchant, w.asked, null, 10) o) d
     join app.asset a on a.chain = d.chain and a.token = d.token
     where d.merchant_id = merchant and d.credited and d.user_id is not null
     union all
-    select 'payout', app.public_id('pay', p.id), null, app.decimal(p.net, a.decimals) || ' ' || p.token || ' on ' || p.chain || ', ' || p.status
+    select 'not_credited', app.public_id('usr', u.user_id), null, coalesce(app.decimal(d.amount, a.decimals) || ' ' || d.token,
+        d.amount || ' base units of the token ' || d.token) || ' on ' || d.chain || ', not credited: ' || case o.decision
+          when 'return' then 'the operator sends it back, or has' else app.words_of_unattributed(app.why_unattributed(app.is_from_protocol(d.transfer_kind,
+            d.output_index, d.token), a.token is not null, u.is_provisioned, d.token, null)) || '; ask the operator, who can credit it or send it back' end,
+      d.created_at
+    from app.deposit d join app.address u on u.chain = d.chain and u.address = d.address
+    left join app.asset a on a.chain = d.chain and a.token = d.token left join app.unattributed_decision o on o.deposit_id = d.id
+    where d.txid = of_txid and d.merchant_id = merchant and not d.credited and d.user_id is not null and d.status <> 'reorged'
+    union all
+    select 'payout', app.public_id('pay', p.id), null, app.decimal(p.net, a.decimals) || ' ' || p.token || ' on ' || p.chain || ', '
+      || case when p.error_code = 'cancelled' then 'cancelled' else p.status end, p.created_at
     from (select s.payout_id as id from app.outgoing_attempt o join app.outgoing_payment s on s.id = o.outgoing_payment_id
-        where o.txid = of_txid and s.kind = 'payout'
+        where (o.txid = of_txid or o.txid like beginning and o.txid like ending) and s.kind = 'payout'
       union select dashboard.uuid_of('pay', given)
       union select o.id from app.asked_payouts(merchant, jsonb_build_object('address', of_address), null, 20) o where of_address is not null
-      union select o.id from dashboard.amounts_of(amount) w cross join lateral app.asked_payouts(merchant, w.asked, null, 5) o) o
+      union select o.id from dashboard.amounts_of(sum) w cross join lateral app.asked_payouts(merchant, w.asked, null, 10) o) o
     join app.payout p on p.id = o.id join app.asset a on a.chain = p.chain and a.token = p.token
-    where p.merchant_id = merchant and (p.txid = of_txid or p.id = dashboard.uuid_of('pay', given) or of_address is not null or amount is not null)
+    where p.merchant_id = merchant
+      and (p.txid = of_txid or p.txid like beginning or p.id = dashboard.uuid_of('pay', given) or of_address is not null or sum is not null)
     union all
-    select 'payout_address', p.chain, null, p.address
+    select 'payout_address', p.chain, null, p.address, null
     from app.payout_address p join app.chain c on c.chain = p.chain
     where p.merchant_id = merchant and app.match_key(p.address, c.folds_addresses) = app.match_key(given, c.folds_addresses)
     union all
     select 'payment_request', r.external_id, null, app.decimal(r.amount, a.decimals) || ' ' || r.token || ' on ' || r.chain || ', ' || r.status
+      || case when r.late then ' late' else '' end || case when r.received not in (0, r.amount) then ': ' || app.decimal(r.received, a.decimals) || ' came'
+        else '' end, r.created_at
     from (select o.payment_request_id as id from app.deposit o where o.txid = of_txid
+      union select o.payment_request_id from app.deposit o where o.txid like beginning and o.txid like ending
       union select o.payment_request_id from app.chain c join app.address o on o.chain = c.chain and o.match_key = app.match_key(given, c.folds_addresses)
       union select o.id from app.payment_request o where o.merchant_id = merchant and o.external_id = app.request_ref(merchant, given)
+      union select o.id from app.payment_request o where o.page_token = given
       union select o.id from app.asked_payment_requests(merchant, jsonb_build_object('sender', of_address), null, 20) o where of_address is not null
-      union select o.id from dashboard.amounts_of(amount) w cross join lateral app.asked_payment_requests(merchant, w.asked, null, 5) o) f
+      union select o.id from dashboard.amounts_of(sum) w cross join lateral app.asked_payment_requests(merchant, w.asked, null, 10) o
+      union select o.id from dashboard.amounts_of(sum) w join app.asset a on a.chain = w.asked ->> 'chain' and a.token = w.asked ->> 'token'
+        cross join lateral (select p.id from app.payment_request p where p.merchant_id = merchant and p.chain = a.chain and p.token = a.token
+          and p.received <> p.amount and p.received > 0 and p.received = sum[1]::numeric * 10 ^ a.decimals order by p.seq desc limit 10) o) f
     join app.payment_request r on r.id = f.id join app.asset a on a.chain = r.chain and a.token = r.token
     where r.merchant_id = merchant
     union all
-    select 'endpoint', app.public_id('whe', w.id), null, w.url
+    select 'endpoint', app.public_id('whe', w.id), null, w.url, w.created_at
     from app.webhook_endpoint w where w.id = dashboard.uuid_of('whe', given) and w.merchant_id = merchant and w.deleted_at is null
     union all
-    select 'delivery', app.public_id('dlv', d.id), app.public_id('whe', w.id), e.type || ' to ' || w.url
+    select 'delivery', app.public_id('dlv', d.id), app.public_id('whe', w.id), e.type || ' to ' || w.url, e.created_at
     from app.delivery d join app.webhook_endpoint w on w.id = d.endpoint_id join app.event e on e.id = d.event_id
     where d.id = dashboard.uuid_of('dlv', given) and w.merchant_id = merchant and w.deleted_at is null
     union all
-    select 'delivery', app.public_id('dlv', d.id), app.public_id('whe', w.id), e.type || ' to ' || w.url
+    select 'delivery', app.public_id('dlv', d.id), app.public_id('whe', w.id), e.type || ' to ' || w.url, e.created_at
     from app.event e join app.webhook_endpoint w on w.id = e.subject_id join app.delivery d on d.endpoint_id = w.id and d.event_id = e.id
       and d.id between app.uuid_at(e.created_at - interval '1 minute') and app.uuid_at(e.created_at + interval '1 minute')
     where e.id = dashboard.uuid_of('evt_test', given) and e.merchant_id = merchant and e.is_test and w.deleted_at is null
     union all
-    select k.kind, coalesce(r.external_id, app.public_id(k.prefix, e.subject_id)), null, e.type
+    select k.kind, coalesce(r.external_id, app.public_id(k.prefix, e.subject_id)), null, e.type, e.created_at
     from app.event e join (values ('deposit.', 'deposit', 'dep'), ('payout.', 'payout', 'pay'), ('webhook_endpoint.', 'endpoint', 'whe'),
         ('payment_request.', 'payment_request', 'prq')) k (type, kind, prefix) on starts_with(e.type, k.type)
       left join app.payment_request r on r.id = e.subject_id
     where e.id = dashboard.uuid_of('evt', given) and e.merchant_id = merchant and not e.is_test
     union all
-    select 'api_key', app.public_id('key', k.id), null, coalesce(k.label, 'no label')
+    select 'api_key', app.public_id('key', k.id), null, coalesce(k.label, 'no label'), k.created_at
     from app.api_key k where k.id = dashboard.uuid_of('key', given) and k.merchant_id = merchant
-    limit 50) f);
+    order by at desc nulls last limit 60) f);
 end $$;
-comment on function dashboard.search is 'What has this transaction id, address (also of a sender, or that a payout went to), reference, amount or id: at most 50, the newest of each kind.';
+comment on function dashboard.search is 'What has this transaction id (or the beginning of one, or its ends with … between), address (also of a sender, or that a payout went to), reference, token of a payment page, amount or id: the newest first, at most 20 of a sender and 10 of an amount in each token.';
 grant execute on function dashboard.search to sluice_dashboard;
 
 -- One query a second for all open pages. While a deposit is pending, its confirmations count up: there is news every four seconds.

@@ -13,8 +13,9 @@ begin
   select * into found from app.read_payment_request(merchant, external_id);
   if found.body is null then raise exception 'there is no payment request with this reference' using errcode = 'SL404', detail = 'payment_request'; end if;
   return (select app.with_more(found.body::json, row_to_json(more)) from (select found.chain, found.token, found.amount as due,
-      (select dashboard.events_of(r.id) from app.payment_request r
-        where r.merchant_id = merchant and r.external_id = app.request_ref(merchant, payment_request.external_id)) as events) more);
+      dashboard.events_of(r.id) as events, (select coalesce(json_agg(json_build_object('txid', n.txid, 'what', n.what, 'why', n.why, 'at', app.iso(n.at))
+        order by n.at), '[]') from app.not_counted(r.id) n) as not_counted
+    from app.payment_request r where r.merchant_id = merchant and r.external_id = app.request_ref(merchant, payment_request.external_id)) more);
 end $$;
 comment on function dashboard.payment_request is 'A payment request with what came for it, what is due now in base units, and what its merchant was notified of.';
 grant execute on function dashboard.payment_request to sluice_dashboard;

@@ -56,10 +56,16 @@ grant execute on function dashboard.webhook_endpoint to sluice_dashboard;
 create or replace function dashboard.delivery_item(d app.delivery) returns json
 language sql stable set search_path = pg_catalog as $$
   select app.with_more(app.delivery_item(d), row_to_json(more)) from app.webhook_endpoint w
-  cross join lateral (select app.public_id('whe', w.id) as endpoint_id, w.url as endpoint_url, w.deleted_at is not null as endpoint_deleted) more
+  cross join lateral (select app.public_id('whe', w.id) as endpoint_id, w.url as endpoint_url, w.deleted_at is not null as endpoint_deleted,
+    (select json_build_object('kind', k.kind, 'id', coalesce(e.payload ->> 'external_id', app.public_id(k.prefix, e.subject_id)),
+        'label', case k.kind when 'payment_request' then e.payload ->> 'external_id' when 'endpoint' then w.url
+          else coalesce(e.payload ->> 'amount', e.payload ->> 'net') || ' ' || (e.payload ->> 'token') end)
+      from app.event e join (values ('deposit.', 'deposit', 'dep'), ('payout.', 'payout', 'pay'), ('webhook_endpoint.', 'endpoint', 'whe'),
+        ('payment_request.', 'payment_request', 'prq')) k (type, kind, prefix) on starts_with(e.type, k.type)
+      where e.id = d.event_id and not e.is_test) as about) more
   where w.id = d.endpoint_id
 $$;
-comment on function dashboard.delivery_item is 'A delivery, and the endpoint that it is for.';
+comment on function dashboard.delivery_item is 'A delivery, the endpoint that it is for, and what it is about.';
 
 create or replace function dashboard.events_of(subject uuid) returns json
 language sql stable set search_path = pg_catalog as $$

@@ -43,6 +43,7 @@ language sql stable security definer set search_path = pg_catalog as $$
       r.late, r.txid, app.iso(least(r.expires_at, r.cancelled_at)) as expires_at,
       (select app.iso(r.decide_at) where r.status = 'detected' and r.expired_at is not null) as late_at, r.external_id, r.return_url,
       app.iso(r.created_at) as created_at, app.iso(r.paid_at) as paid_at, (select c.network from chain.cursor c where c.chain = r.chain) as network, app.pace_of(r.chain) as pace,
+      exists (select from app.not_counted(r.id) n where not n.is_reorged) as has_other,
       (select coalesce(json_agg(json_build_object('txid', i.txid, 'amount', app.decimal(i.amount, a.decimals)) order by i.seq), '[]')
         from (select * from app.receipt c where c.payment_request_id = r.id and c.status = 'final' order by c.seq limit 20) i) as receipts
   ) b
@@ -79,22 +80,27 @@ language sql stable set search_path = pg_catalog as $$
         when r.received > r.amount then more || ' more than the amount came'
         when r.received = r.amount then 'all of it came'
         when short <= r.tolerance then shortfall || ' did not come, which is within the tolerance of ' || tolerance
-        else shortfall || ' did not come, which is too little to be asked for' end || case when r.late then '; some of it came late' else '' end
+        else shortfall || ' did not come, which is too little to be asked for' end
+      || case when not r.late then '' when exists (select from app.receipt c where c.payment_request_id = r.id and c.status = 'final' and not c.late)
+        then '; some of it came late' when r.cancelled_at is not null then ', after you had cancelled it' else ', after it had expired' end
     when 'detected' then case
         when r.pending = 0 then shortfall || ' is still to come'
         when r.expired_at is not null and r.decide_at is not null then 'money is in no block yet; it is late if none has it by ' || app.iso(r.decide_at)
         when r.received + r.pending >= app.paid_from(r) then 'enough was seen, and not all of it is final yet'
         else seen || ' was seen, not all of it is final yet, and ' || missing || ' is still to come' end
     when 'underpaid' then 'it ended with ' || received || ' of ' || amount || ', and ' || case when r.tolerance > 0 then 'the tolerance is ' || tolerance
-      else 'nothing may be missing' end
-    else case when r.received + r.pending > 0 then 'only ' || seen || ' came, which is too little to count as a payment' else 'nothing came'
+      else 'no less is enough: it has no tolerance' end
+    else case when r.received + r.pending > 0 then 'only ' || seen || ' came, which is too little to count as a payment'
+      else case when o.what is null then 'nothing came' else 'nothing that counts came' end
       || case r.status when 'awaiting' then ' yet' when 'expired' then ' before it expired' else ' before you cancelled it' end end end
+    || coalesce('; ' || o.what || ' came and does not count: ' || o.why || case when o.many > 1 then '; and more' else '' end, '')
   from app.asset a
-  cross join lateral (select greatest(r.amount - r.received, 0) as short, ' ' || a.name as unit) u
+  cross join lateral (select greatest(r.amount - r.received, 0) as short, ' ' || a.token as unit) u
   cross join lateral (select app.decimal(short, a.decimals) || unit as shortfall, app.decimal(r.received - r.amount, a.decimals) || unit as more,
     app.decimal(r.tolerance, a.decimals) || unit as tolerance, app.decimal(r.received + r.pending, a.decimals) || unit as seen,
     app.decimal(app.payment_missing(r), a.decimals) || unit as missing, app.decimal(r.received, a.decimals) as received,
     app.decimal(r.amount, a.decimals) || unit as amount) t
+  left join lateral (select n.what, n.why, count(*) over () as many from app.not_counted(r.id) n order by n.at limit 1) o on true
   where a.chain = r.chain and a.token = r.token
 $$;
 comment on function app.why_payment is 'Why a payment request has the status that it has, in words.';
