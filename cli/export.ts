@@ -158,6 +158,7 @@ function refusal(error: unknown): PermanentError | undefined {
 async function statementOf(client: pg.Client, {merchant, from: since, to: until}: Options): Promise<Source> {
   if (merchant === undefined || since === undefined || until === undefined)
     throw new PermanentError('a statement is of a merchant and a period: give --merchant <prefix>, --from and --to')
+  if (Date.parse(since) >= Date.parse(until)) throw new PermanentError('--to must be after --from')
   const {rows} = await client.query('select from analytics.merchants where merchant_prefix = $1', [merchant])
   if (!rows.length) throw new PermanentError(`there is no merchant with the prefix "${merchant}"`)
   const from = 'analytics.statement_rows($1, $2, $3, $4)'

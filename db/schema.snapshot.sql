@@ -4353,8 +4353,8 @@ CREATE OR REPLACE FUNCTION app.read_payout_parts(of_payout uuid, below bigint, s
 -- The payouts that are asked for, below a place, the newest first: the place of each, and its JSON.
 CREATE OR REPLACE FUNCTION app.read_payouts(of_merchant uuid, asked jsonb, below bigint, size integer) RETURNS TABLE(place bigint, item json) LANGUAGE sql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 53ca90bc28a0619d96faebfdedd70eb3;
 
--- For each asset that had a balance, or movements, in a period: the balance before, what changed it by kind (below zero: what left), the balance after, and how much of that was held back (null where that is not known).
-CREATE OR REPLACE FUNCTION app.read_statements(of_merchant uuid, of_chain text, of_token text, since timestamp with time zone, until timestamp with time zone) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 7b4b054929f0f237d6e7931569ae2148;
+-- For each asset that had a balance, or movements, in a period: the balance before, what changed it by kind (below zero: what left), the balance after, how much of that was held back (null where that is not known), and the net of the payouts that had not ended then.
+CREATE OR REPLACE FUNCTION app.read_statements(of_merchant uuid, of_chain text, of_token text, since timestamp with time zone, until timestamp with time zone) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 444553f9d5b9f76d5f6e01c8a2a1253e;
 
 -- A user of the merchant; null if there is none.
 CREATE OR REPLACE FUNCTION app.read_user(of_merchant uuid, of_id uuid) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as a002c6bf33bca6b0ecb94652ef175908;

@@ -26,6 +26,11 @@ export const Statement = z
       description: 'The part of it that no payout could collect then; null of a time before this was kept.',
       examples: ['0'],
     }),
+    payouts_under_way: amount.meta({
+      description:
+        'The net of the payouts that were requested before `to` and had not ended by then: it is out of the balance, and not paid yet.',
+      examples: ['0'],
+    }),
   })
   .meta({id: 'Statement'})
 export type Statement = z.infer<typeof Statement>

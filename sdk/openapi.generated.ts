@@ -1823,6 +1823,11 @@ export interface components {
              */
             payouts: string;
             /**
+             * @description The net of the payouts that were requested before `to` and had not ended by then: it is out of the balance, and not paid yet.
+             * @example 0
+             */
+            payouts_under_way: string;
+            /**
              * @description Native coin or token of the chain.
              * @example USDC
              */
@@ -3118,7 +3123,8 @@ export interface operations {
                      *           "fees": "-0.5",
                      *           "adjustments": "0",
                      *           "closing_balance": "150",
-                     *           "held_back": "0"
+                     *           "held_back": "0",
+                     *           "payouts_under_way": "0"
                      *         }
                      *       ]
                      *     }

@@ -318,8 +318,8 @@ export class Data {
     this.#call(pageOf(AuditEntry), 'audit_list', asked, before ?? null, pageSize)
   /** Of some days, both included, such as 2026-11-25. */
   statements = (from: string, to: string) => this.#call(z.array(Statement), 'statements', from, to)
-  statementLines = (asked: Asked, before?: string): Promise<Page<StatementLine>> =>
-    this.#call(pageOf(StatementLine), 'statement_list', asked, before ?? null, linesOfPage)
+  statementLines = (asked: Asked, before?: string, size = linesOfPage): Promise<Page<StatementLine>> =>
+    this.#call(pageOf(StatementLine), 'statement_list', asked, before ?? null, size)
   brand = () => this.#call(Brand, 'brand')
   /** A PNG. */
   logo = () => this.#call(z.instanceof(Buffer).nullable(), 'logo')

@@ -31,7 +31,10 @@ export async function download(request: FastifyRequest, reply: FastifyReply, fil
   const end = format === 'parquet' ? 'parquet' : 'csv'
   reply
     .type(format === 'parquet' ? 'application/vnd.apache.parquet' : 'text/csv; charset=utf-8')
-    .header('content-disposition', `attachment; filename="${file.name}.${end}"`)
+    .header(
+      'content-disposition',
+      `attachment; filename="${file.name}${format === 'spreadsheet' ? '-spreadsheet' : ''}.${end}"`,
+    )
   if (request.method === 'HEAD') return reply.send('') // nothing is read for nobody
   const merchant = request.me.merchant_prefix
   if (open.length >= mostAtOnce || open.filter(each => each === merchant).length >= mostOfMerchant)

@@ -36,7 +36,7 @@ export type FilterName = keyof typeof all
 
 interface Filtered {
   asked: Asked
-  /** What was typed and cannot be used, in words: the list is then shown without it. */
+  /** What was typed and cannot be used, in words: the list is then empty. */
   problems: string[]
 }
 
@@ -57,6 +57,8 @@ export function filtersOf(query: Fields, names: readonly FilterName[], statuses:
     else problems.push(sentence(`status must be one of ${statuses.join(', ')}`))
   }
   const {currency, from, to, amount_from, amount_to, ...rest} = asked
+  if (typeof amount_from === 'string' && typeof amount_to === 'string' && isAbove(amount_from, amount_to))
+    problems.push('The least amount is above the greatest one.')
   const [chain, token] = typeof currency === 'string' ? currency.split(':') : []
   if (chain !== undefined && rest.chain !== undefined && rest.chain !== chain)
     problems.push('The currency is of another chain than the one that is chosen.')
@@ -72,6 +74,16 @@ export function filtersOf(query: Fields, names: readonly FilterName[], statuses:
     return {asked: {...others, amount_from, amount_to}, problems}
   }
   return {asked: {...rest, from, to, amount_from, amount_to}, problems}
+}
+
+/** Whether one plain decimal is greater than another: whole parts by their length, then digit by digit. */
+function isAbove(first: string, second: string): boolean {
+  const [[whole, part = ''], [otherWhole, otherPart = '']] = [first.split('.'), second.split('.')] as [
+    string[],
+    string[],
+  ]
+  if (whole!.length !== otherWhole!.length) return whole!.length > otherWhole!.length
+  return whole! === otherWhole! ? part > otherPart : whole! > otherWhole!
 }
 
 /** What a file is asked for: with a filter that cannot be used it would have more than that. Throws 400. */
@@ -103,6 +115,8 @@ export async function listed<Item>(request: FastifyRequest, list: ListOf<Item>):
   const start = read(z.object({before: list.before ?? before}), given).before
   const {asked, problems} = filtersOf(query, names, statuses)
   const shown = {query: {...query, before: start}, problems}
+  // Rows of another question would be taken for the answer.
+  if (problems.length) return {...shown, page: {items: [], next: null}}
   try {
     return {...shown, page: await readPage(asked, start)}
   } catch (error) {

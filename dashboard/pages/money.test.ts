@@ -128,10 +128,35 @@ test('a statement, its file and the charts have the same sums, those of the API'
   for (const [query, problem] of [
     ['from=2026-01-01', 'A period has a first and a last day.'],
     ['from=2999-01-01&to=2999-01-02', 'The period has not begun.'],
-  ])
-    expect(await page(`/statements?${query}`)).toContain(problem)
+    ['from=2026-11-02&to=2026-11-01', 'The first day is after the last one.'],
+    ['month=2999-01', 'The month has not begun.'],
+    ['month=2026-13', 'Month must be a month, such as 2026-11.'],
+  ]) {
+    const refused = await page(`/statements?${query}`)
+    expect(refused).toContain(problem)
+    expect(refused, 'no figures of another period').not.toContain('564')
+    for (const typed of query!.matchAll(/=(\d{4}-\d\d-\d\d)/g)) expect(refused).toContain(`value="${typed[1]}"`)
+  }
+  const month = await page(`/statements?month=${day.slice(0, 7)}`)
+  expect(month).toContain('564')
+  expect(month).toContain(`/statements/download?month=${day.slice(0, 7)}&amp;format=csv`)
+  expect(month).toContain(`<title>Statement of `)
   expect((await ask('/statements/download?from=2026-01-01')).status).toBe(400)
   expect(await page('/charts?days=365')).toContain('USDC on ETH: received')
+})
+
+test('a filter that cannot be used shows no rows, which could be taken for the answer', async () => {
+  for (const query of [
+    'amount_from=17',
+    'currency=ETH:USDC&amount_from=30&amount_to=10',
+    'status=lost',
+    'from=2026-02-30',
+  ]) {
+    const shown = await page(`/deposits?${query}`)
+    expect(shown, query).toContain('role="alert"')
+    expect(shown, query).not.toContain('class="amount"')
+  }
+  expect(await page('/deposits?currency=ETH:USDC&amount_from=9.5&amount_to=10')).not.toContain('role="alert"')
 })
 
 test('a file of many pages is sent page by page, each row once', async () => {

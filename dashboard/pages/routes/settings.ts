@@ -3,7 +3,7 @@ import {z} from 'zod'
 import type {App} from '../app.ts'
 import {read, show, showForm, submit} from '../form.ts'
 import {fieldsOf} from '../view.ts'
-import {settingsPage, zones} from '../views/settings.ts'
+import {presentName, settingsPage, zones} from '../views/settings.ts'
 
 const Query = z.object({saved: z.literal('time_zone').optional()})
 
@@ -19,7 +19,12 @@ export function settings(app: App): void {
   app.post('/settings/time-zone', (request, reply) =>
     submit(request, reply, {
       url: '/settings',
-      fields: {time_zone: z.string().refine(zone => zones.includes(zone), 'must be one of the list')},
+      fields: {
+        time_zone: z
+          .string()
+          .transform(presentName)
+          .refine(zone => zones.includes(zone), 'must be one of the list'),
+      },
       act: async ({request: form, time_zone}) => {
         await request.data.setTimeZone(form, time_zone)
         return '/settings?saved=time_zone'

@@ -3,8 +3,33 @@ import {html} from '../../../base/html.ts'
 import {alert, button, card, formId, notice, select} from '../../components.ts'
 import {type Fields, one, type View} from '../view.ts'
 
-/** Those that this program can show times in. */
-export const zones = ['UTC', ...Intl.supportedValuesOf('timeZone').filter(zone => zone !== 'UTC')]
+/** Zones that programs still know by the name of before, of those that people look for (the file backward of tzdata). */
+const renamed: Record<string, string> = {
+  'Africa/Asmera': 'Africa/Asmara',
+  'America/Buenos_Aires': 'America/Argentina/Buenos_Aires',
+  'America/Godthab': 'America/Nuuk',
+  'Asia/Calcutta': 'Asia/Kolkata',
+  'Asia/Katmandu': 'Asia/Kathmandu',
+  'Asia/Rangoon': 'Asia/Yangon',
+  'Asia/Saigon': 'Asia/Ho_Chi_Minh',
+  'Atlantic/Faeroe': 'Atlantic/Faroe',
+  'Europe/Kiev': 'Europe/Kyiv',
+  'Pacific/Enderbury': 'Pacific/Kanton',
+  'Pacific/Ponape': 'Pacific/Pohnpei',
+  'Pacific/Truk': 'Pacific/Chuuk',
+}
+
+/** Those that this program can show times in, by their present names. */
+export const zones = [
+  'UTC',
+  ...Intl.supportedValuesOf('timeZone')
+    .map(zone => renamed[zone] ?? zone)
+    .filter(zone => zone !== 'UTC')
+    .sort(),
+]
+
+/** The present name of a zone. */
+export const presentName = (zone: string): string => renamed[zone] ?? zone
 
 interface State {
   typed?: Fields
@@ -21,7 +46,7 @@ export const settingsPage = (timeZone: string, {typed = {}, error, saved}: State
 <form class="row" method="post" action="/settings/time-zone">${formId()}${select({
       label: 'Time zone',
       name: 'time_zone',
-      value: one(typed.time_zone) ?? timeZone,
+      value: presentName(one(typed.time_zone) ?? timeZone),
       options: zones.map(zone => [zone, zone] as const),
     })}<button class="quiet">Save the time zone</button></form>`,
   })}${card({

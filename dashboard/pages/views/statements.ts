@@ -2,7 +2,7 @@
 import {type Html, html} from '../../../base/html.ts'
 import type {Statement, StatementLine} from '../../../reading/statements.ts'
 import {alert, card, facts, link, short, table, time} from '../../components.ts'
-import {inThisZone, zone} from '../../zone.ts'
+import {inThisZone, local, zone} from '../../zone.ts'
 import type {Page} from '../data.ts'
 import {type Fields, one, urlOf, type View} from '../view.ts'
 import {downloads, pager} from './lists.ts'
@@ -14,6 +14,14 @@ export interface Days {
   to: string
 }
 
+export interface Month {
+  /** November 2026. */
+  name: string
+  /** 2026-11. */
+  month: string
+  days: Days
+}
+
 interface Shown {
   /** The name of the account. */
   merchant: string
@@ -21,33 +29,48 @@ interface Shown {
   /** The last day has ended. */
   isOver: boolean
   /** Periods that people ask for most. */
-  months: readonly (readonly [name: string, days: Days])[]
+  months: readonly Month[]
   statements: readonly Statement[]
   lines: Page<StatementLine>
   query: Fields
-  problem?: string | undefined
 }
 
 export const statementsPage = (shown: Shown): View => ({
-  title: 'Statement',
+  title: `Statement of ${shown.merchant}, ${shown.days.from} to ${shown.days.to}`,
   section: '/statements',
-  lead: html`${shown.merchant}: from ${shown.days.from} to ${shown.days.to}, both included, in ${link('/settings', zone())}${!shown.isOver && html`. <strong>So far:</strong> the last day has not ended`}.`,
-  body: html`${alert(shown.problem)}${period(shown)}${card({title: 'Balances', body: sums(shown.statements)})}${card({
-    title: 'Lines',
-    body: html`${isPart(shown) && html`<p>These are not all lines of the period: the file has them all.</p>`}${lineTable(shown.lines.items)}${downloads('/statements', shown.query)}${pager('/statements', shown.query, shown.lines.next)}`,
-  })}`,
+  lead: html`${shown.merchant}: from ${shown.days.from} to ${shown.days.to}, both included, in ${link('/settings', zone())}${!shown.isOver && html`. <strong>So far:</strong> the last day has not ended`}. <span class="printed">Printed ${local(new Date().toISOString())}.</span>`,
+  body: html`${period(shown.months, shown.days, shown.query)}${card({title: 'Balances', body: sums(shown.statements)})}${card(
+    {
+      title: 'Lines',
+      body: html`${partOf(shown)}${lineTable(shown.lines.items)}${downloads('/statements', {...shown.query, lines: undefined})}${pager('/statements', shown.query, shown.lines.next)}`,
+    },
+  )}`,
 })
 
 /** Lines are on other pages, which a printed one does not have. */
-const isPart = ({lines, query}: Shown) => lines.next !== null || query.before !== undefined
+const partOf = ({lines: {items, next}, query}: Shown) =>
+  (next !== null || query.before !== undefined) &&
+  html`<p><strong>These are ${items.length} lines of the period, not all of them.</strong> <a href="${urlOf('/statements', {...query, lines: 'all', before: undefined})}">All lines on one page</a> can be printed, up to 5,000; the file has more.</p>`
 
-const period = ({days, months}: Shown): Html =>
+interface Wrong {
+  typed: Fields
+  months: readonly Month[]
+  problem: string
+}
+
+export const wrongPeriodPage = ({typed, months, problem}: Wrong): View => ({
+  title: 'Statement',
+  section: '/statements',
+  body: html`${alert(problem)}${period(months, {from: one(typed.from) ?? '', to: one(typed.to) ?? ''}, typed)}`,
+})
+
+const period = (months: readonly Month[], days: Days, query: Fields): Html =>
   html`<div class="filters"><nav class="filter" aria-label="Months">${months.map(
-    ([name, month]) =>
-      html`<a href="${urlOf('/statements', {...month})}"${month.from === days.from && month.to === days.to && html` aria-current="true"`}>${name}</a>`,
+    ({name, month}) =>
+      html`<a href="${urlOf('/statements', {month})}"${month === query.month && html` aria-current="true"`}>${name}</a>`,
   )}</nav></div><form class="row period" method="get" action="/statements">${(['from', 'to'] as const).map(
     name =>
-      html`<label class="field"><span>${name === 'from' ? 'From day' : 'To day'}</span><input name="${name}" type="date" required value="${one(days[name])}"></label>`,
+      html`<label class="field"><span>${name === 'from' ? 'From day' : 'To day'}</span><input name="${name}" type="date" required value="${days[name]}"></label>`,
   )}<button class="quiet">Show</button></form>`
 
 const sums = (statements: readonly Statement[]): Html =>
@@ -64,8 +87,9 @@ const sum = (statement: Statement): Html =>
       ['Payouts', digits(statement.payouts)],
       ['Fees', digits(statement.fees)],
       statement.adjustments !== '0' && ['Adjustments', digits(statement.adjustments)],
-      ['At the end', html`<strong>${digits(statement.closing_balance)}</strong>`],
+      ['At the end, before fees', html`<strong>${digits(statement.closing_balance)}</strong>`],
       ['Held back of it', statement.held_back === null ? 'not known' : digits(statement.held_back)],
+      statement.payouts_under_way !== '0' && ['Payouts on their way then', digits(statement.payouts_under_way)],
     ],
   )}</section>`
 

@@ -206,7 +206,7 @@ function thingsOf(text: string) {
   }
   const statement: Statement = {
     ...{chain: 'ETH', token: text, opening_balance: text, deposits: text, deposits_lost: text, payouts: text},
-    ...{fees: text, adjustments: text, closing_balance: text, held_back: text},
+    ...{fees: text, adjustments: text, closing_balance: text, held_back: text, payouts_under_way: text},
   }
   const line: StatementLine = {
     ...{created_at: at, chain: 'ETH', token: text, type: 'deposit', amount: text, deposit_id: text, user_id: text},
@@ -237,9 +237,8 @@ function viewsOf(text: string): View[] {
         merchant: text,
         isOver: false,
         days: {from: text, to: text},
-        months: [[text, {from: text, to: text}]],
+        months: [{name: text, month: text, days: {from: text, to: text}}],
         query: {},
-        problem: text,
       },
       statements: [statement],
       lines: {items: [line], next: text},
