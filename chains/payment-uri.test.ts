@@ -1,7 +1,11 @@
 import {parseURL} from '@solana/pay'
+import {decode} from 'bip21'
+// @ts-expect-error it has no types
+import {parse} from 'eth-url-parser'
 import {expect, test} from 'vitest'
 import {type ChainSettings, formsOf} from './families.ts'
 import type {Payment} from './family.ts'
+import {forQr} from './payment-code.ts'
 import {readSettings} from './settings.ts'
 
 const settings = readSettings({}).chains
@@ -86,4 +90,24 @@ test('an asset without a form that wallets know has the address only', () => {
   expect(paymentUri(polygon, {token: 'EURC', address: person, amount: 1n})).toBe(person)
   const address = 'TWer2Ygk5TEheHp3TPuYeqxmB6SsGZmaL6'
   expect(paymentUri(tron, {token: 'TRX', address, amount: 1n})).toBe(address)
+})
+
+test('parsers that wallets have read the same from the links: BIP-21 and EIP-681', async () => {
+  const link = paymentUri(bitcoin, {token: 'BTC', address: segwit, amount: 123_456_789n})
+  expect(decode(link)).toEqual({address: segwit, options: {amount: 1.23456789}})
+  expect(decode(forQr(link)).address).toBe(segwit.toUpperCase())
+  expect(forQr(link)).toBe(`bitcoin:${segwit.toUpperCase()}?amount=1.23456789`)
+  const coin = parse(paymentUri(ethereum, {token: 'ETH', address: person, amount: 5n}))
+  expect(coin).toMatchObject({target_address: person, chain_id: '11155111', parameters: {value: '5'}})
+  const token = parse(paymentUri(polygon, {token: 'USDC', address: person, amount: 1_250_000n}))
+  expect(token).toMatchObject({
+    chain_id: '80002',
+    function_name: 'transfer',
+    parameters: {address: person, uint256: '1250000'},
+  })
+})
+
+test('a QR code has bech32 in upper case, which is smaller; what means something by its case stays as it is', () => {
+  const base58 = 'bitcoin:mipcBbFg9gMiCh81Kj8tqqdgoZub1ZJRfn?amount=1'
+  for (const text of [base58, `ethereum:${person}@1?value=5`, person]) expect(forQr(text)).toBe(text)
 })

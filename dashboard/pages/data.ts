@@ -194,6 +194,8 @@ export const Brand = z.object({
   site_url: z.string().nullable(),
   help_url: z.string().nullable(),
   has_logo: z.boolean(),
+  /** The origins that may show it in a frame. */
+  sites: z.array(z.string()),
 })
 export type Brand = z.infer<typeof Brand>
 
@@ -343,12 +345,18 @@ export class Data {
   revokeApiKey = (request: string, id: string) => this.#call(z.unknown(), 'revoke_api_key', request, id)
   setTimeZone = (request: string, zone: string) => this.#call(z.unknown(), 'set_time_zone', request, zone)
   /** `logo`: a PNG; null for none, undefined for the one that there is. */
-  setBrand = (request: string, {name, accent, site_url, help_url}: Omit<Brand, 'has_logo'>, logo?: Buffer | null) =>
+  setBrand = (
+    request: string,
+    {name, accent, site_url, help_url}: Omit<Brand, 'has_logo' | 'sites'>,
+    logo?: Buffer | null,
+  ) =>
     this.#call(
       z.unknown(),
       'set_brand',
       ...[request, name, accent, site_url, help_url, logo ?? null, logo === undefined],
     )
+  setPaymentPageSites = (request: string, origins: string[]) =>
+    this.#call(z.unknown(), 'set_payment_page_sites', request, origins)
   setPaymentTolerance = (request: string, bps: number) => this.#call(z.unknown(), 'set_payment_tolerance', request, bps)
   /** Rejects with SL503 while no address is free. */
   createPaymentRequest = (request: string, asked: NewPaymentRequest) =>

@@ -181,6 +181,7 @@ test('the payment page is changed by a form with a file; what cannot be used is 
     site_url: 'https://shop.example',
     help_url: null,
     has_logo: true,
+    sites: [],
   }
   expect(await data.brand()).toEqual(brand)
   expect([...decode((await data.logo())!).data]).toEqual([1, 2, 3, 255, 4, 5, 6, 255])
@@ -209,6 +210,47 @@ test('the payment page is changed by a form with a file; what cannot be used is 
   expect(await data.brand()).toMatchObject({name: null, has_logo: false})
   const late = new Data(pool, await newSession(money.db, ada.userId, {secondFactorIn: '-601 s'}))
   await expect(late.setBrand(randomUUID(), {...brand, name: 'x'})).rejects.toMatchObject({code: 'SLSTP'})
+  await expect(late.setPaymentPageSites(randomUUID(), [])).rejects.toMatchObject({code: 'SLSTP'})
+})
+
+test('the sites that show the payment page are origins: an address becomes its own, and what is none is refused', async () => {
+  const send = async (sites: string) => {
+    const {statusCode, body} = await app.inject({
+      method: 'POST',
+      url: '/settings/payment-page/sites',
+      headers: {'sluice-session': ada.token, 'content-type': 'application/x-www-form-urlencoded'},
+      payload: new URLSearchParams({request: randomUUID(), sites}).toString(),
+    })
+    return [statusCode, /role="alert"[^>]*>(.*?)</.exec(body)?.[1]]
+  }
+  const data = new Data(pool, ada.token)
+  const typed =
+    'https://Shop.example/path?x=1\n\n http://localhost:3000\nhttps://shop.example\nhttps://bücher.example:443'
+  expect(await send(typed)).toEqual([303, undefined])
+  const sites = ['http://localhost:3000', 'https://shop.example', 'https://xn--bcher-kva.example']
+  expect((await data.brand()).sites).toEqual(sites)
+  expect(await read(await ask('/settings/payment-page'))).toContain('<strong>https://shop.example</strong>')
+  for (const wrong of [
+    'http://shop.example',
+    'javascript:alert(1)',
+    '*',
+    'https://*',
+    "https://a.example' 'self",
+    'shop.example',
+    'https://me@shop.example',
+  ])
+    expect([wrong, ...(await send(wrong))]).toEqual([
+      wrong,
+      422,
+      expect.stringContaining('Sites must be sites such as'),
+    ])
+  expect(await send(Array.from({length: 21}, (_, n) => `https://shop${n}.example`).join('\n'))).toEqual([
+    422,
+    expect.stringContaining('must be at most 20'),
+  ])
+  expect((await data.brand()).sites).toEqual(sites)
+  expect(await send('')).toEqual([303, undefined])
+  expect((await data.brand()).sites).toEqual([])
 })
 
 test('an upload that ends too early, or is none, is refused, and the process goes on', async () => {

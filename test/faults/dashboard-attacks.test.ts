@@ -37,6 +37,7 @@ test('the routes that change something are known to this test', () => {
     '/payouts',
     '/payouts/:id/cancel',
     '/settings/payment-page',
+    '/settings/payment-page/sites',
     '/settings/time-zone',
     '/webhooks',
     '/webhooks/:id/delete',

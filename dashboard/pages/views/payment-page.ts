@@ -1,7 +1,7 @@
 // How the merchant looks on the pages of its payment requests: what there is, as customers see it, and its form.
 import {textOn} from '../../../base/colour.ts'
 import {type Html, html} from '../../../base/html.ts'
-import {alert, button, card, choices, decide, facts, field, formId, notice} from '../../components.ts'
+import {alert, button, card, choices, command, decide, facts, field, formId, notice} from '../../components.ts'
 import type {Brand} from '../data.ts'
 import {type Fields, many, one, type View} from '../view.ts'
 
@@ -9,12 +9,14 @@ interface Shown {
   brand: Brand
   /** The name of the account. */
   merchant: string
+  /** Where customers reach the pages. */
+  apiUrl: string
   isSaved: boolean
 }
 
 const parent = ['/settings', 'Settings'] as const
 
-export const paymentPagePage = ({brand, merchant, isSaved}: Shown): View => ({
+export const paymentPagePage = ({brand, merchant, apiUrl, isSaved}: Shown): View => ({
   title: 'Payment page',
   section: '/settings',
   parent,
@@ -31,8 +33,19 @@ export const paymentPagePage = ({brand, merchant, isSaved}: Shown): View => ({
       ['Link to your site', brand.site_url ?? 'none'],
       ['Link to your help', brand.help_url ?? 'none'],
     ]),
-  })}</div>`,
+  })}</div>${card({
+    title: 'On your own site',
+    action: button('/settings/payment-page/sites', 'Change the sites', 'quiet'),
+    body: html`<p>${
+      brand.sites.length > 0
+        ? html`These sites may show the page in a frame: ${brand.sites.map((site, index) => [index > 0 && ', ', html`<strong>${site}</strong>`])}.`
+        : 'No site may show the page in a frame. Name yours, and put this into its pages, with the payment_url of a request:'
+    }</p>${command(snippetFor(apiUrl), 'snippet')}<p class="soft small">A button or a link opens the page over yours, any other element shows it inside. The element gets an event <code>sluice-payment</code> with the state at each change: show it, but deliver only when your server knows from Sluice that the request is paid.</p>`,
+  })}`,
 })
+
+const snippetFor = (apiUrl: string) => `<button data-sluice-payment="${apiUrl}/pay/…">Pay with crypto</button>
+<script src="${apiUrl}/pay.js" defer></script>`
 
 /** A drawing does not wrap. */
 const shortened = (name: string) => (name.length > 14 ? `${name.slice(0, 13)}…` : name)
@@ -42,7 +55,7 @@ const preview = ({accent, has_logo, site_url, help_url}: Brand, name: string): H
   html`<svg class="preview" viewBox="0 0 300 190" role="img" aria-label="The payment page, in small: ${name}"><rect width="300" height="190" fill="#ffffff"/>${
     has_logo &&
     html`<image href="/settings/payment-page/logo.png" x="16" y="12" width="110" height="36" preserveAspectRatio="xMinYMid meet"/>`
-  }<g fill="#1b1f24" font-size="11"><text x="16" y="66" fill="#59636e">Payment to ${shortened(name)}, reference acme-1042</text><text x="16" y="92" font-size="22" font-weight="700">25 USDC</text></g><rect x="16" y="108" width="268" height="34" rx="8" fill="${accent ?? '#0b5cad'}"/><text x="150" y="129.5" text-anchor="middle" font-size="12" font-weight="600" fill="${textOn(accent ?? '#0b5cad')}">Open in wallet</text><text x="16" y="168" font-size="10" fill="#59636e">${[
+  }<g fill="#1b1f24" font-size="11"><text x="16" y="66"><tspan font-weight="700">${shortened(name)}</tspan><tspan dx="8" fill="#59636e">Reference acme-1042</tspan></text><text x="16" y="94" font-size="22" font-weight="700">25 USDC</text></g><rect x="16" y="108" width="268" height="34" rx="8" fill="${accent ?? '#0b5cad'}"/><text x="150" y="129.5" text-anchor="middle" font-size="12" font-weight="600" fill="${textOn(accent ?? '#0b5cad')}">Open in wallet</text><text x="16" y="168" font-size="10" fill="#59636e">${[
     site_url && shortened(name),
     help_url && 'Help',
   ]
@@ -98,3 +111,10 @@ export const editPaymentPage = (brand: Brand, typed: Fields, error?: string): Vi
     })}${decide('Save the payment page', '/settings/payment-page')}</form></section>`,
   }
 }
+
+export const editSites = (sites: readonly string[], typed: Fields, error?: string): View => ({
+  title: 'Sites that show the payment page',
+  section: '/settings',
+  parent: ['/settings/payment-page', 'Payment page'],
+  body: html`<section class="card narrow">${alert(error)}<form method="post" action="/settings/payment-page/sites">${formId()}<label class="field"><span>Sites, one in each line</span><textarea name="sites" rows="6" maxlength="5000" autocomplete="off" autofocus>${one(typed.sites) ?? sites.join('\n')}</textarea><small>Such as https://shop.example. Browsers show the page in frames of these sites, and of no others. Empty: of none.</small></label>${decide('Save the sites', '/settings/payment-page')}</form></section>`,
+})
