@@ -1,11 +1,15 @@
-// What loops on payment pages cost merchants: milliseconds of GET /v1/balances, one request at a time, while 50
-// connections ask for one payment page as fast as they get replies, over the same without them.
+// What payment pages cost merchants: milliseconds of GET /v1/balances, one request at a time, while 50 connections ask
+// for one page as fast as they get replies, and while 2,000 pages are open, of which 20 a second have news; each over
+// the same without them.
 //
-// node bench/pay-page.ts loops URL is the program that asks.
-import {fork} from 'node:child_process'
+// node bench/pay-page.ts loops URL, and node bench/pay-page.ts pages, which gets its URLs as a message, are the programs
+// that ask.
+import {type ChildProcess, fork} from 'node:child_process'
 import {once} from 'node:events'
+import {get} from 'node:http'
 import {setTimeout as sleep} from 'node:timers/promises'
 import autocannon from 'autocannon'
+import type pg from 'pg'
 import {z} from 'zod'
 import {newKey} from '../base/api-key.ts'
 import {roleUrl} from '../db/migrate/migrate.ts'
@@ -13,6 +17,8 @@ import {withDatabase} from './database.ts'
 import type {Result} from './result.ts'
 
 const loops = 50
+const pages = 2000
+const newsPerSecond = 20
 const samples = 10_000
 /** Until the allowance of the page is used up, as it is after the first second of any loop. */
 const warmUpMs = 3000
@@ -25,38 +31,72 @@ export function benchPayPage(): Promise<Result[]> {
       [keyHash],
     )
     await pool.query(
-      `insert into custody.address (address, family, derivation_index) values ('0x${'a'.repeat(40)}', 'evm', 0)`,
+      `insert into custody.address (address, family, derivation_index) select '0x' || lpad(to_hex(n), 40, 'a'), 'evm', n from generate_series(1, $1) n`,
+      [pages],
     )
     await pool.query(`select chain.anchor(chain, 'bench', 1, '0x', now()) from app.chain`)
-    const api = fork(new URL('../api/main.ts', import.meta.url), {
-      env: {
-        ...process.env,
+    const started: ChildProcess[] = []
+    const start = (module: string, args: string[] = [], env: Record<string, string> = {}) => {
+      const child = fork(new URL(module, import.meta.url), args, {env: {...process.env, ...env}})
+      started.push(child)
+      return child
+    }
+    try {
+      const api = start('../api/main.ts', [], {
         DATABASE_URL: roleUrl(ownerUrl, 'sluice_api'),
         PORT: '0',
         RATE_LIMIT_PER_MINUTE: '10000000',
-      },
-    })
-    try {
+      })
       const [{url}] = (await once(api, 'message')) as [{url: string}]
-      const headers = {authorization: `Bearer ${key}`, 'content-type': 'application/json'}
-      const body = JSON.stringify({external_id: 'bench-1', amount: '1'})
-      const made = await fetch(`${url}/v1/ETH/payment-request`, {method: 'POST', headers, body})
-      const {data} = z.object({data: z.object({payment_url: z.string()})}).parse(await made.json())
+      const urls = await makeRequests(url, key)
       await times(url, key)
       const alone = await times(url, key)
-      const asking = fork(new URL(import.meta.url), ['loops', data.payment_url])
+      const open = start(import.meta.filename, ['pages'])
+      open.send(urls)
+      await once(open, 'message')
+      const happening = setInterval(() => void happen(pool), 1000)
+      const besidePages = await times(url, key)
+      clearInterval(happening)
+      open.kill('SIGKILL')
+      start(import.meta.filename, ['loops', urls[0]!])
       await sleep(warmUpMs)
-      const beside = await times(url, key)
-      asking.kill('SIGKILL')
-      const what = (name: string) => `GET /v1/balances beside ${loops} loops on a payment page, ${name}`
-      return [
-        {what: what('p50'), value: beside.p50, floor: alone.p50, unit: 'ms'},
-        {what: what('p95'), value: beside.p95, floor: alone.p95, unit: 'ms'},
-      ]
+      const besideLoops = await times(url, key)
+      return (['p50', 'p95'] as const).flatMap(name => [
+        {
+          what: `GET /v1/balances beside ${pages} open payment pages, ${name}`,
+          ...{value: besidePages[name], floor: alone[name], unit: 'ms', target: 'at most 1.1'},
+        },
+        {
+          what: `GET /v1/balances beside ${loops} loops on a payment page, ${name}`,
+          ...{value: besideLoops[name], floor: alone[name], unit: 'ms'},
+        },
+      ])
     } finally {
-      api.kill('SIGKILL')
+      for (const child of started) child.kill('SIGKILL')
     }
   })
+}
+
+/** The URLs of the pages of as many payment requests. */
+async function makeRequests(url: string, key: string): Promise<string[]> {
+  const urls: string[] = []
+  const headers = {authorization: `Bearer ${key}`, 'content-type': 'application/json'}
+  for (let n = 0; n < pages; n++) {
+    const body = JSON.stringify({external_id: `bench-${n}`, amount: '1'})
+    const made = await fetch(`${url}/v1/ETH/payment-request`, {method: 'POST', headers, body})
+    const {data} = z.object({data: z.object({payment_url: z.string()})}).parse(await made.json())
+    urls.push(data.payment_url)
+  }
+  return urls
+}
+
+/** Some pages have something new to show. */
+async function happen(pool: pg.Pool): Promise<void> {
+  await pool.query(
+    `update app.payment_request set decide_at = clock_timestamp() + interval '1 day'
+     where id in (select id from app.payment_request order by random() limit $1)`,
+    [newsPerSecond],
+  )
 }
 
 /** Milliseconds of GET /v1/balances, one request at a time. */
@@ -73,5 +113,21 @@ export async function times(url: string, key: string): Promise<{p50: number; p95
   return {p50: measured[samples / 2]!, p95: measured[samples * 0.95]!}
 }
 
+/** As a browser: a stream, and after news the state, within a second. Resolves once the stream is open. */
+async function openPage(url: string): Promise<void> {
+  const request = get(`${url}/events`)
+  const [reply] = await once(request, 'response')
+  reply.setEncoding('utf8').on('data', (text: string) => {
+    if (text.includes('event: news'))
+      setTimeout(() => get(`${url}/state`, state => state.resume()), Math.random() * 1000)
+  })
+}
+
 if (process.argv[2] === 'loops')
   await autocannon({url: process.argv[3]!, connections: loops, duration: 600, setupClient() {}})
+if (process.argv[2] === 'pages') {
+  const [urls] = (await once(process, 'message')) as [string[]]
+  for (const url of urls) await openPage(url)
+  await sleep(warmUpMs) // the first news, which every page gets
+  process.send!('open')
+}
