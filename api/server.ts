@@ -139,7 +139,7 @@ export async function buildServer({
   return app
 
   function record(request: FastifyRequest, reply: FastifyReply): void {
-    if (request.routeOptions.config?.isStream) return // it ends when a page is closed
+    if (request.routeOptions.config?.isStream && reply.statusCode < 400) return // it ends when a page is closed
     const route = request.routeOptions.url ?? 'unknown'
     metrics.served(request.method, route, reply.statusCode, reply.elapsedTime / 1000)
     const level = reply.statusCode < 400 ? 'debug' : 'info'

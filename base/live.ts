@@ -1,10 +1,13 @@
 // Live parts of pages: a stream of server-sent events for each open page. Promises: a stream says only that there is
-// news, never what, and the page then asks for its part as whoever it is by then; a stream ends with what it is about;
+// news, never what, and the page then asks for its part as whoever it is by then; a stream that has none says every 15
+// seconds that it lives; it ends with what it is about;
 // one query a second serves all open pages, however many there are; nothing of this is in the path of money.
 import type {ServerResponse} from 'node:http'
 
 const pollMs = 1000
 const quietMs = 15_000
+/** Of what a reader has not taken; one that stands still takes nothing. */
+const longestBufferBytes = 16 * 1024
 
 interface Stream {
   raw: ServerResponse
@@ -41,6 +44,8 @@ export class Live {
 
   /** Makes a response a stream, until the browser goes or the key is gone. */
   open(key: string, raw: ServerResponse, headers: Record<string, string> = {}): void {
+    raw.on('error', () => {}) // the browser is gone; what was written is lost
+    if (raw.destroyed || !raw.socket) return // it went before it had an answer, and nothing would say so any more
     if (this.#isClosed || this.#open >= this.#options.streams) {
       raw.writeHead(503, {...headers, 'retry-after': '30'}).end()
       return
@@ -56,7 +61,7 @@ export class Live {
     this.#streams.set(key, streams)
     raw.once('close', () => this.#forget(key, stream))
     const [oldest] = streams
-    if (streams.size > this.#options.streamsOfKey) oldest!.raw.end()
+    if (streams.size > this.#options.streamsOfKey) this.#end(key, oldest!)
     this.#timer ??= setTimeout(() => void this.#poll(), pollMs)
   }
 
@@ -64,6 +69,11 @@ export class Live {
     this.#isClosed = true
     clearTimeout(this.#timer)
     for (const streams of this.#streams.values()) for (const {raw} of streams) raw.end()
+  }
+
+  #end(key: string, stream: Stream): void {
+    this.#forget(key, stream)
+    stream.raw.end()
   }
 
   #forget(key: string, stream: Stream): void {
@@ -88,8 +98,9 @@ export class Live {
     for (const [key, streams] of this.#streams) {
       const news = newsOf.get(key)
       for (const stream of streams) {
-        if (news === undefined && stream.wroteAt < performance.now() - pollMs) stream.raw.end()
+        if (stream.raw.writableLength > longestBufferBytes) stream.raw.destroy()
         else if (news !== undefined) tell(stream, news)
+        else if (stream.wroteAt < performance.now() - pollMs) this.#end(key, stream)
       }
     }
   }
@@ -101,5 +112,5 @@ function tell(stream: Stream, news: string): void {
   const isQuiet = performance.now() - stream.wroteAt > quietMs
   if (!isNew && !isQuiet) return
   stream.wroteAt = performance.now()
-  stream.raw.write(isNew ? 'event: news\ndata:\n\n' : ':\n\n') // a comment now and then shows proxies that the stream lives
+  stream.raw.write(`event: ${isNew ? 'news' : 'alive'}\ndata:\n\n`) // now and then, for the page and for proxies on the way
 }

@@ -1828,6 +1828,7 @@ create table app.outgoing_attempt (
   constraint outgoing_attempt_outgoing_payment_id_attempt_key UNIQUE (outgoing_payment_id, attempt),
   constraint outgoing_attempt_outgoing_payment_id_fkey FOREIGN KEY (outgoing_payment_id) REFERENCES app.outgoing_payment(id)
 );
+CREATE INDEX outgoing_attempt_txid_beginning ON app.outgoing_attempt USING btree (txid text_pattern_ops);
 
 -- Outgoing payments: what we pay for one purpose, a payout's payment, a sweep or a withdrawal.
 create table app.outgoing_payment (
@@ -2021,6 +2022,7 @@ create table app.payout (
 );
 CREATE INDEX payout_cancelled ON app.payout USING btree (merchant_id, finished_at) WHERE ((error_code = 'cancelled'::text) AND (sweeping_at IS NOT NULL));
 CREATE INDEX payout_failed ON app.payout USING btree (chain) WHERE (status = 'failed'::text);
+CREATE INDEX payout_finished ON app.payout USING btree (merchant_id, chain, token, finished_at) INCLUDE (net, created_at);
 CREATE INDEX payout_open ON app.payout USING btree (next_step_at) WHERE (status <> ALL (ARRAY['completed'::text, 'failed'::text]));
 CREATE INDEX payout_page ON app.payout USING btree (merchant_id, status, chain, token, seq DESC);
 CREATE TRIGGER contract BEFORE UPDATE ON app.payout FOR EACH ROW EXECUTE FUNCTION app.check_payout_change();
@@ -4119,8 +4121,8 @@ CREATE OR REPLACE FUNCTION app.next_return_outgoing_payment(d app.deposit, of_ki
 -- The version of the next event of an endpoint, its tests counted.
 CREATE OR REPLACE FUNCTION app.next_version(of_subject uuid) RETURNS integer LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 4c88579ed0d9ef7660eadc8386c80cc8;
 
--- What came at the address of a payment request and does not pay it, and why, in words that follow a colon: the first twenty.
-CREATE OR REPLACE FUNCTION app.not_counted(of_request uuid) RETURNS TABLE(txid text, what text, why text, at timestamp with time zone, is_reorged boolean) LANGUAGE sql STABLE SECURITY DEFINER ROWS 1 SET search_path TO 'pg_catalog' as b56b78688c49fc6ce4f912778a161853;
+-- What came at the address of a payment request and does not pay it, and why, in words that follow a colon: the newest twenty, known tokens first. is_open: it waits for somebody to decide about it.
+CREATE OR REPLACE FUNCTION app.not_counted(of_request uuid) RETURNS TABLE(txid text, what text, why text, at timestamp with time zone, is_open boolean) LANGUAGE sql STABLE SECURITY DEFINER ROWS 1 SET search_path TO 'pg_catalog' as f28b382d0d570430ff3f1ba530b5e382;
 
 -- Records when a receipt came: when it was first seen, or mined, whichever is earlier; and the time of the earliest block that held it.
 CREATE OR REPLACE FUNCTION app.note_arrival() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 8660bb33e8312c773a406ceed9fc0036;
@@ -4176,6 +4178,9 @@ CREATE OR REPLACE FUNCTION app.oldest_due_jobs() RETURNS TABLE(task text, age_se
 -- Recovered payouts of a merchant, chain and token whose deposits are not known, the oldest first, each with a debt of its gross and the sum of the other adjustments that it collected.
 CREATE OR REPLACE FUNCTION app.open_recovered(of_merchant uuid, of_chain text, of_token text) RETURNS TABLE(payout_id uuid, gross numeric, debt_id uuid, adjusted numeric) LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as bfed9b0f0592139186ef01e47d8b878c;
 
+-- Whom to ask about what came and is not credited.
+CREATE OR REPLACE FUNCTION app.operator_can() RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE as 1a45888f3b6acaedb361aa75c855cee8;
+
 -- The operator's own free money in the treasury, in base units: fees earned and top-ups, less network fees and what was advanced to merchants whose addresses are not swept yet. Below zero after unforeseen losses.
 CREATE OR REPLACE FUNCTION app.operator_funds(of_chain text, of_token text) RETURNS numeric LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as c754b8cddf2efd6a74ff54a0e7d65f33;
 
@@ -4186,7 +4191,7 @@ CREATE OR REPLACE FUNCTION app.or_soon(at timestamp with time zone) RETURNS time
 CREATE OR REPLACE FUNCTION app.own_webhook_endpoint(of_merchant uuid, endpoint uuid) RETURNS app.webhook_endpoint LANGUAGE plpgsql SET search_path TO 'pg_catalog' as a4bedb8db0487ce617e900d0f323188a;
 
 -- How fast a chain is: the milliseconds from block to block by its last hundred blocks, and how many blocks the newest is above the final one. Null while there are too few blocks.
-CREATE OR REPLACE FUNCTION app.pace_of(of_chain text) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 89493724006d39739fb4885eb16c9ba1;
+CREATE OR REPLACE FUNCTION app.pace_of(of_chain text) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as cdbba5eafcb45bfd9152a4c8faa9efee;
 
 -- The least that pays a request, in base units: what is missing then is within its tolerance, or too little to be a payment and no more than a hundredth.
 CREATE OR REPLACE FUNCTION app.paid_from(r app.payment_request) RETURNS numeric LANGUAGE sql IMMUTABLE SET search_path TO 'pg_catalog' as 1ac621fd1a990107f2ebc3bf7aab3868;
@@ -4204,10 +4209,10 @@ CREATE OR REPLACE FUNCTION app.payment_metrics() RETURNS TABLE(metric text, labe
 CREATE OR REPLACE FUNCTION app.payment_missing(r app.payment_request) RETURNS numeric LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as ff9917f6385b1aa7e3951d66e59c139a;
 
 -- What the page of a payment request shows to a visitor who has its token. Its confirmations are those of the youngest pending receipt; null if none is pending. A cancelled request expired when it was cancelled. late_at: when money that no block has taken is late; null while none is waited for. receipts: the first twenty final ones.
-CREATE OR REPLACE FUNCTION app.payment_page(of_page_token text) RETURNS SETOF app.payment_response LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 9144a8c6dcf21d4fe1ca7131a429eb4f;
+CREATE OR REPLACE FUNCTION app.payment_page(of_page_token text) RETURNS SETOF app.payment_response LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 2705a7ed5b6b38834167f0c0d3bd214b;
 
 -- A text for each of these pages that changes whenever what the page shows does. No row for a page that does not exist.
-CREATE OR REPLACE FUNCTION app.payment_page_news(page_tokens text[]) RETURNS TABLE(page_token text, news text) LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 3416be22b00441cc345fc0e44faedfe7;
+CREATE OR REPLACE FUNCTION app.payment_page_news(page_tokens text[]) RETURNS TABLE(page_token text, news text) LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as e5c9a2bfca951dc2f569ef24cab13242;
 
 -- The payment requests of a chain and token with these statuses and amounts, between two places: the newest.
 CREATE OR REPLACE FUNCTION app.payment_requests_of_amount(of_merchant uuid, of_chain text, of_token text, statuses text[], least_amount numeric, most_amount numeric, made_from timestamp with time zone, made_to timestamp with time zone, above bigint, below bigint, size integer) RETURNS SETOF app.payment_request LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 5561c12f98119d29c0f26fb6a1ca4ab7;
@@ -4354,7 +4359,7 @@ CREATE OR REPLACE FUNCTION app.read_payout_parts(of_payout uuid, below bigint, s
 CREATE OR REPLACE FUNCTION app.read_payouts(of_merchant uuid, asked jsonb, below bigint, size integer) RETURNS TABLE(place bigint, item json) LANGUAGE sql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 53ca90bc28a0619d96faebfdedd70eb3;
 
 -- For each asset that had a balance, or movements, in a period: the balance before, what changed it by kind (below zero: what left), the balance after, how much of that was held back (null where that is not known), and the net of the payouts that had not ended then.
-CREATE OR REPLACE FUNCTION app.read_statements(of_merchant uuid, of_chain text, of_token text, since timestamp with time zone, until timestamp with time zone) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 444553f9d5b9f76d5f6e01c8a2a1253e;
+CREATE OR REPLACE FUNCTION app.read_statements(of_merchant uuid, of_chain text, of_token text, since timestamp with time zone, until timestamp with time zone) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 9b66f52a110fe4811a09287b1641c46e;
 
 -- A user of the merchant; null if there is none.
 CREATE OR REPLACE FUNCTION app.read_user(of_merchant uuid, of_id uuid) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as a002c6bf33bca6b0ecb94652ef175908;
@@ -4744,7 +4749,7 @@ CREATE OR REPLACE FUNCTION app.withhold_protocol_income() RETURNS trigger LANGUA
 CREATE OR REPLACE FUNCTION app.withhold_returned() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 2c532dc5e2e2c1266c72bcb5385eded4;
 
 -- A reason of app.why_unattributed, in words.
-CREATE OR REPLACE FUNCTION app.words_of_unattributed(reason text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE as 6dfe4f9e90b741ca1282d40455dc6742;
+CREATE OR REPLACE FUNCTION app.words_of_unattributed(reason text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE as 25a744c7c71fb23df6961b6256dab8a3;
 
 -- Invariants: a view for each check, empty when all is right; its comment is the claim. Read by the owner, and by app.audit_checks for every audit.
 create schema audit;
@@ -6764,7 +6769,7 @@ CREATE OR REPLACE FUNCTION dashboard.delete_webhook_endpoint(token text, request
 CREATE OR REPLACE FUNCTION dashboard.delivery(token text, endpoint text, public_id text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 7fe10ba543b39b7221270bab435183e4;
 
 -- A delivery, the endpoint that it is for, and what it is about.
-CREATE OR REPLACE FUNCTION dashboard.delivery_item(d app.delivery) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 9630768fca383e0ca6e2ec0e266b6e58;
+CREATE OR REPLACE FUNCTION dashboard.delivery_item(d app.delivery) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as bba9a53a9b560befd56399aad48a5af6;
 
 -- A page of the deliveries to an endpoint, the newest first.
 CREATE OR REPLACE FUNCTION dashboard.delivery_list(token text, endpoint text, filters jsonb, before text, size integer) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 16c62fcdcdd1f17a9397d1d0cc857236;
@@ -6786,6 +6791,9 @@ CREATE OR REPLACE FUNCTION dashboard.endpoints_of(merchant uuid) RETURNS json LA
 
 -- The events of a deposit or a payout, with their deliveries.
 CREATE OR REPLACE FUNCTION dashboard.events_of(subject uuid) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 630b3a2e94414b301332f80ec70166cf;
+
+-- What has this transaction id (or the beginning of one, or its ends with … between), address (also of a sender, or that a payout went to), reference, token of a payment page, amount or id: the newest first, at most 20 of a sender and 10 of an amount in each token.
+CREATE OR REPLACE FUNCTION dashboard.find(token text, given text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 459677b2cce2aabe26c58b70548229c4;
 
 -- An invitation by the SHA-256 of its secret: open, used or old; its merchant; the e-mail address of the person, if it is a reset. Nulls if there is none.
 CREATE OR REPLACE FUNCTION dashboard.find_invitation(of_token_hash bytea, OUT state text, OUT merchant text, OUT email text) RETURNS record LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 764a1d4955b37d0a2660e5a24d33f0b6;
@@ -6904,8 +6912,8 @@ CREATE OR REPLACE FUNCTION dashboard.revoke_api_key(token text, request uuid, pu
 -- Makes a new secret, which is shown once; the old one signs, too, for 24 hours.
 CREATE OR REPLACE FUNCTION dashboard.rotate_webhook_secret(token text, request uuid, public_id text) RETURNS json LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 6eea74abc8ee81ab1c2a2ccfedca8de4;
 
--- What has this transaction id (or the beginning of one, or its ends with … between), address (also of a sender, or that a payout went to), reference, token of a payment page, amount or id: the newest first, at most 20 of a sender and 10 of an amount in each token.
-CREATE OR REPLACE FUNCTION dashboard.search(token text, given text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as ee9af8d938a563c5838cb5aa25f8152d;
+-- The same without what is not credited, for pages of an older version.
+CREATE OR REPLACE FUNCTION dashboard.search(token text, given text) RETURNS json LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 3009d526fd49f9d92269da9cf0a47956;
 
 -- The second factors that a person has.
 CREATE OR REPLACE FUNCTION dashboard.second_factors(of_user uuid, OUT has_authenticator boolean, OUT recovery_codes integer, OUT passkeys integer) RETURNS record LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as a8c7cad1f931b8bb424a939940767205;
@@ -7309,7 +7317,6 @@ grant execute on function app.user_ref(uuid,text) to sluice_api;
 grant execute on function app.uuid_at(timestamp with time zone) to sluice_api;
 grant execute on function app.why_payment(app.payment_request) to sluice_api;
 grant execute on function app.with_more(json,json) to sluice_api;
-grant execute on function app.words_of_unattributed(text) to sluice_api;
 grant select on app."user" to sluice_api;
 grant select on app.address to sluice_api;
 grant select on app.api_key to sluice_api;
@@ -7430,6 +7437,7 @@ grant execute on function dashboard.delivery_list(text,text,jsonb,text,integer) 
 grant execute on function dashboard.deposit(text,text) to sluice_dashboard;
 grant execute on function dashboard.deposit_list(text,jsonb,text,integer) to sluice_dashboard;
 grant execute on function dashboard.deposit_rows(text,jsonb,numeric,integer) to sluice_dashboard;
+grant execute on function dashboard.find(text,text) to sluice_dashboard;
 grant execute on function dashboard.has_payment_requests(text) to sluice_dashboard;
 grant execute on function dashboard.logo(text) to sluice_dashboard;
 grant execute on function dashboard.me(text) to sluice_dashboard;

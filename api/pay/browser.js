@@ -8,13 +8,19 @@ const firstRetrySeconds = 3
 const longestRetrySeconds = 30
 /** Where a stream tells when something is new. */
 const longestQuietSeconds = 60
+/** A stream says every 15 seconds that it lives. */
+const silentMs = 40_000
+const longestReopenMs = 60_000
 /** Many pages may be told at once. */
 const longestDelayMs = 1_000
+/** A tick that comes later found the machine asleep. */
+const asleepMs = 10_000
 const timeoutMs = 8_000
 
 const main = /** @type {HTMLElement} */ (document.querySelector('main'))
 const token = main.dataset.token
-const query = `?lang=${main.dataset.language}`
+const language = main.dataset.language
+const latin = /** @type {const} */ ({numberingSystem: 'latn'})
 /** @type {Record<string, string>} */
 const words = JSON.parse(main.dataset.words ?? '')
 /** @param {string} key */
@@ -26,13 +32,19 @@ let shown = JSON.parse(main.dataset.shown ?? '')
 let asOf = new Date()
 let failures = 0
 let isAsking = false
+/** In a frame, somebody may have scrolled it away. */
+let isOnScreen = true
+let hasCodeFailed = false
 /** By the monotonic clock. */
 let expiresAt = 0
 let wholeTimeMs = 1
-/** @type {ReturnType<typeof setTimeout> | undefined} */
-let timer
+let nextAskAt = Number.POSITIVE_INFINITY
+let tickedAt = Date.now()
 /** @type {EventSource | undefined} */
 let stream
+let heardAt = 0
+let reopenAt = 0
+let reopenMs = 2_000
 
 /** @param {string} id */
 function element(id) {
@@ -60,8 +72,14 @@ function show(next) {
   const progress = /** @type {HTMLProgressElement} */ (element('progress'))
   progress.hidden = shown.progress === null
   progress.value = shown.progress ?? 0
+  element('more').hidden = shown.more === null
+  put('more', shown.more ?? '')
+  if (shown.due !== null && (shown.due !== wasDue || hasCodeFailed)) showDue(shown.due)
+  const hadFocus = document.activeElement?.closest('#due, #how, #next')
   for (const id of ['due', 'how', 'next']) element(id).hidden = shown.due === null
-  if (shown.due !== null && shown.due !== wasDue) showDue(shown.due)
+  if (hadFocus && shown.due === null) element('heading').focus()
+  element('wallets').hidden = shown.wallet === null
+  showButtons()
   const leftMs = (shown.seconds_left ?? 0) * 1000
   expiresAt = performance.now() + leftMs
   wholeTimeMs = leftMs / (shown.time_left || 1)
@@ -81,9 +99,12 @@ function showDue(due) {
   element('note').hidden = !isAddress
   element('choice').hidden = !isAddress || shown.uri === shown.code
   element('wallet').setAttribute('href', shown.uri ?? '')
-  element('code').setAttribute('src', `${token}/qr.svg?amount=${due}`)
+  const code = /** @type {HTMLImageElement} */ (element('code'))
+  code.alt = word(isAddress ? 'code_of_address' : 'code_of_payment')
+  code.src = `${token}/qr.svg?amount=${due}`
   element('link').setAttribute('src', `${token}/qr.svg?content=payment_uri&amount=${due}`)
-  element('wallet-says').hidden = true
+  hasCodeFailed = false
+  put('wallet-says', '')
 }
 
 /** @param {string} name */
@@ -116,53 +137,88 @@ function showClock() {
   put('clock', parts.map(part => String(part).padStart(2, '0')).join(':'))
 }
 
+/** @returns {Promise<Shown>} */
+async function stateNow() {
+  const url = `${token}/state?lang=${language}`
+  const reply = await fetch(url, {cache: 'no-store', signal: AbortSignal.timeout(timeoutMs)})
+  if (!reply.ok) throw new Error(`the service responds with ${reply.status}`)
+  return await reply.json()
+}
+
 async function ask() {
   if (isAsking) return
   isAsking = true
-  clearTimeout(timer)
+  nextAskAt = Number.POSITIVE_INFINITY // news that comes meanwhile is asked for afterwards
   try {
-    const reply = await fetch(`${token}/state${query}`, {cache: 'no-store', signal: AbortSignal.timeout(timeoutMs)})
-    if (!reply.ok) throw new Error(`the service responds with ${reply.status}`)
-    show(await reply.json())
+    show(await stateNow())
     failures = 0
   } catch {
     failures += 1
   }
   isAsking = false
   showFailure()
-  askLater()
+  nextAskAt = Math.min(nextAskAt, dueAt())
+}
+
+/** When to ask again without news, by the monotonic clock. */
+function dueAt() {
+  const now = performance.now()
+  if (failures > 0) return now + Math.min(firstRetrySeconds * 2 ** (failures - 1), longestRetrySeconds) * 1000
+  if (shown.poll_seconds === null) return Number.POSITIVE_INFINITY
+  const seconds = isHeard() ? longestQuietSeconds : shown.poll_seconds
+  // At its end a request changes without news from a chain.
+  const end = shown.seconds_left === null ? Number.POSITIVE_INFINITY : Math.max(expiresAt, now) + 1000
+  return Math.min(now + seconds * 1000, end)
 }
 
 function showFailure() {
   document.body.classList.toggle('unreached', failures > 0)
   element('notice').hidden = failures === 0
-  if (failures > 0) put('notice', word('unreached').replace('{time}', asOf.toLocaleTimeString(main.dataset.language)))
+  if (failures > 0) put('notice', word('unreached').replace('{time}', asOf.toLocaleTimeString(language, latin)))
 }
 
-function askLater() {
-  clearTimeout(timer)
-  if (document.hidden) return // it asks again when it is visible
-  const retry = Math.min(firstRetrySeconds * 2 ** (failures - 1), longestRetrySeconds)
-  const quiet = stream?.readyState === EventSource.OPEN ? longestQuietSeconds : shown.poll_seconds
-  const seconds = failures > 0 ? retry : shown.poll_seconds && quiet
-  // At its end a request changes without news from a chain.
-  const endsIn = shown.seconds_left === null ? Number.POSITIVE_INFINITY : (expiresAt - performance.now()) / 1000 + 1
-  if (seconds !== null) timer = setTimeout(ask, Math.max(0, Math.min(seconds, endsIn)) * 1000)
+const isLookedAt = () => !document.hidden && isOnScreen
+const isHeard = () => stream?.readyState === EventSource.OPEN && performance.now() - heardAt < silentMs
+
+/** What was shown may be old: asks at once, if anything may have changed. */
+function refresh() {
+  if (failures > 0 || shown.poll_seconds !== null) nextAskAt = 0
+  tick()
 }
 
-/** Opens a stream of news while somebody looks and anything may change; without one, the page polls. */
+function tick() {
+  const isAwake = Date.now() - tickedAt < asleepMs
+  tickedAt = Date.now()
+  showClock()
+  if (!isAwake) return refresh()
+  listen()
+  if (isLookedAt() && performance.now() >= nextAskAt) void ask()
+}
+
+/** Keeps a stream of news open while somebody looks and anything may change; without one, the page polls. */
 function listen() {
-  const isWanted = !document.hidden && shown.poll_seconds !== null
-  if (!isWanted) stream?.close()
-  if (!isWanted || (stream && stream.readyState !== EventSource.CLOSED)) return
+  const isWanted = isLookedAt() && shown.poll_seconds !== null
+  if (stream && (!isWanted || performance.now() - heardAt > silentMs)) close()
+  if (!isWanted || stream || performance.now() < reopenAt) return
   const opened = new EventSource(`${token}/events`)
   stream = opened
-  opened.addEventListener('open', askLater)
-  opened.addEventListener('error', askLater)
-  opened.addEventListener('news', () => {
-    clearTimeout(timer)
-    timer = setTimeout(ask, Math.random() * longestDelayMs)
-  })
+  heardAt = performance.now()
+  opened.addEventListener('error', () => opened === stream && close())
+  for (const what of ['open', 'alive', 'news'])
+    opened.addEventListener(what, () => {
+      heardAt = performance.now()
+      if (what === 'alive') reopenMs = 2_000
+      if (what === 'news') nextAskAt = Math.min(nextAskAt, performance.now() + Math.random() * longestDelayMs)
+    })
+}
+
+/** Another one is opened later, ever later while it fails; until then the page polls. */
+function close() {
+  stream?.close()
+  stream = undefined
+  reopenAt = performance.now() + reopenMs * (1 + Math.random())
+  reopenMs = Math.min(reopenMs * 2, longestReopenMs)
+  nextAskAt = Math.min(nextAskAt, dueAt())
 }
 
 /** The sites around the page, if it is in a frame of one of the merchant's. */
@@ -193,6 +249,10 @@ async function copy(button) {
  * @typedef {{info: {uuid: string, name: string, icon: string}, provider: Provider}} Announced
  */
 const announced = new Set()
+let isPaying = false
+/** What a wallet sent, or may have sent: nobody is asked for the same again. */
+let asked = ''
+
 /** @param {Announced} wallet */
 function offer({info, provider}) {
   if (announced.has(info.uuid)) return
@@ -206,46 +266,68 @@ function offer({info, provider}) {
     button.append(icon)
   }
   button.append(word('pay_with').replace('{wallet}', String(info.name).slice(0, 40)))
-  button.addEventListener('click', () => void pay(button, provider))
+  button.addEventListener('click', () => void pay(provider))
   element('wallets').append(button)
+  showButtons()
+}
+
+/** A button keeps the focus while it cannot be pressed. */
+function showButtons() {
+  const isOff = isPaying || asked === JSON.stringify(shown.wallet)
+  for (const button of element('wallets').children) button.setAttribute('aria-disabled', String(isOff))
+}
+
+/** @param {Provider} provider */
+async function pay(provider) {
+  const call = shown.wallet
+  if (call === null || isPaying || asked === JSON.stringify(call)) return
+  isPaying = true
+  showButtons()
+  put('wallet-says', word('wallet_asks'))
+  put('wallet-says', word(await sent(provider, call)))
+  isPaying = false
+  showButtons()
 }
 
 /**
- * @param {HTMLButtonElement} button
+ * Asks a wallet to send. Returns what to say of how that ended.
  * @param {Provider} provider
+ * @param {NonNullable<Shown['wallet']>} call
  */
-async function pay(button, provider) {
-  const call = shown.wallet
-  if (call === null) return
-  button.disabled = true
-  say('wallet_asks')
+async function sent(provider, call) {
+  let isAsked = false
   try {
     const [from] = await provider.request({method: 'eth_requestAccounts'})
-    const isThere = await provider
-      .request({method: 'wallet_switchEthereumChain', params: [{chainId: call.chain_id}]})
-      .then(() => provider.request({method: 'eth_chainId'}))
-      .then(chainId => BigInt(chainId) === BigInt(call.chain_id))
-      .catch(error => {
-        if (error?.code === 4902) return false // EIP-3326: the wallet does not know the chain
-        throw error
-      })
-    if (!isThere) return say('wallet_network')
-    // What is due may have changed while the person thought.
-    if (JSON.stringify(shown.wallet) !== JSON.stringify(call)) return say('wallet_failed')
-    const {to, value, data} = call
-    await provider.request({method: 'eth_sendTransaction', params: [{from, to, value, data}]})
-    say('wallet_sent')
-  } catch {
-    say('wallet_failed')
-  } finally {
-    button.disabled = false
+    if (!(await isOn(provider, call.chain_id))) return 'wallet_network'
+    // What is due may have changed, or ended, while the person was in the wallet.
+    show(await stateNow())
+    if (JSON.stringify(shown.wallet) !== JSON.stringify(call)) return 'wallet_failed'
+    const {chain_id: chainId, ...transaction} = call
+    isAsked = true
+    await provider.request({method: 'eth_sendTransaction', params: [{from, chainId, ...transaction}]})
+    asked = JSON.stringify(call)
+    return 'wallet_sent'
+  } catch (error) {
+    const isRefused = /** @type {{code?: number}} */ (error)?.code === 4001 // EIP-1193: the person said no
+    if (!isAsked || isRefused) return 'wallet_failed'
+    asked = JSON.stringify(call)
+    return 'wallet_maybe'
   }
 }
 
-/** @param {string} key */
-function say(key) {
-  element('wallet-says').hidden = false
-  put('wallet-says', word(key))
+/**
+ * Whether a wallet is on a network now, which it may have been asked to change to.
+ * @param {Provider} provider
+ * @param {string} chainId
+ */
+async function isOn(provider, chainId) {
+  try {
+    await provider.request({method: 'wallet_switchEthereumChain', params: [{chainId}]})
+  } catch (error) {
+    if (/** @type {{code?: number}} */ (error)?.code === 4902) return false // EIP-3326: the wallet does not know the chain
+    throw error
+  }
+  return BigInt(await provider.request({method: 'eth_chainId'})) === BigInt(chainId)
 }
 
 for (const button of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll('[data-copies]'))) {
@@ -254,32 +336,33 @@ for (const button of /** @type {NodeListOf<HTMLElement>} */ (document.querySelec
 }
 element('print').hidden = false
 element('print').addEventListener('click', () => window.print())
-document.addEventListener('visibilitychange', () => {
-  if (document.hidden) clearTimeout(timer)
-  else if (failures > 0 || shown.poll_seconds !== null) ask()
-  listen()
+element('code').addEventListener('error', () => {
+  hasCodeFailed = true
+  nextAskAt = Math.min(nextAskAt, performance.now() + firstRetrySeconds * 1000)
 })
+document.addEventListener('visibilitychange', refresh)
 // Shown again from memory, as after "back".
 window.addEventListener('pageshow', event => {
-  if (event.persisted) ask()
+  if (event.persisted) refresh()
 })
-window.addEventListener('online', () => {
-  if (failures > 0) ask()
-})
+window.addEventListener('online', refresh)
 new ResizeObserver(tellSites).observe(document.documentElement)
+new IntersectionObserver(([entry]) => {
+  const wasOnScreen = isOnScreen
+  isOnScreen = entry?.isIntersecting ?? true
+  if (isOnScreen !== wasOnScreen) refresh()
+}).observe(main)
 const until = /** @type {HTMLTimeElement} */ (document.querySelector('time'))
-until.textContent = new Date(until.dateTime).toLocaleString(main.dataset.language, {
+until.textContent = new Date(until.dateTime).toLocaleString(language, {
+  ...latin,
   dateStyle: 'medium',
   timeStyle: 'short',
 })
 show(shown)
-showClock()
-setInterval(showClock, 1000)
-askLater()
-listen()
-if (shown.wallet !== null) {
-  window.addEventListener('eip6963:announceProvider', event =>
-    offer(/** @type {CustomEvent<Announced>} */ (event).detail),
-  )
-  window.dispatchEvent(new Event('eip6963:requestProvider'))
-}
+nextAskAt = dueAt()
+tick()
+setInterval(tick, 1000)
+window.addEventListener('eip6963:announceProvider', event =>
+  offer(/** @type {CustomEvent<Announced>} */ (event).detail),
+)
+window.dispatchEvent(new Event('eip6963:requestProvider'))

@@ -5,7 +5,7 @@
 ;(() => {
   const script = /** @type {HTMLScriptElement} */ (document.currentScript)
   const {origin} = new URL(script.src)
-  /** @type {{frame: HTMLIFrameElement, element: HTMLElement}[]} */
+  /** @type {{frame: HTMLIFrameElement, element: HTMLElement, told?: string}[]} */
   const shown = []
 
   /** @param {HTMLElement} element */
@@ -43,10 +43,13 @@
     if (!from || event.data?.type !== 'sluice-payment') return
     const {state, external_id, height} = event.data
     if (Number.isFinite(height)) from.frame.style.height = `${Math.min(height, 4000)}px`
+    if (from.told === state) return
+    from.told = state
     from.element.dispatchEvent(new CustomEvent('sluice-payment', {bubbles: true, detail: {state, external_id}}))
   })
 
-  for (const element of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll('[data-sluice-payment]'))) {
+  /** @param {HTMLElement} element */
+  function prepare(element) {
     if (element.matches('a, button'))
       element.addEventListener('click', event => {
         event.preventDefault()
@@ -54,4 +57,11 @@
       })
     else element.append(frameOf(element))
   }
+
+  for (const element of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll('[data-sluice-payment]')))
+    try {
+      prepare(element)
+    } catch (error) {
+      console.error(error) // the other elements are shown
+    }
 })()

@@ -4,7 +4,7 @@
 import {readFileSync} from 'node:fs'
 import {textOn} from '../../base/colour.ts'
 import {type Html, html} from '../../base/html.ts'
-import type {ChainSettings} from '../../chains/families.ts'
+import {type ChainSettings, familyOf} from '../../chains/families.ts'
 import {isMainNetwork} from '../../chains/registry.ts'
 import {designTokens, securityPolicy} from '../page-headers.ts'
 import type {Words} from './languages/en.ts'
@@ -38,7 +38,7 @@ export function pageOf({token, payment, shown, settings, voice}: Page): string {
   const isTest = payment.network !== null && !isMainNetwork(payment.network)
   const back = return_url !== null && linkTo(return_url, say('back', {merchant: merchant_name}), {isBack: true})
   const body = html`<main data-token="${token}" data-language="${voice.language}" data-shown="${JSON.stringify(shown)}" data-words="${JSON.stringify(wordsOfScript(voice, networkOf(settings, payment.token)))}" data-sites="${JSON.stringify(brand.sites)}">
-${isTest && html`<p class="test">${say('test_network')}</p>`}<header>${brand.has_logo && html`<img class="logo" src="${token}/logo.png" alt="">`}<div><p class="shop"><bdi>${merchant_name}</bdi></p><p class="soft"><bdi>${say('reference', {reference: payment.external_id})}</bdi> · <bdi dir="ltr">${amount} ${payment.token}</bdi></p></div>${languageSwitch(voice)}</header>
+${isTest && html`<p class="test">${say('test_network')} <bdi>(${familyOf(settings).networkName(settings)})</bdi></p>`}<header>${brand.has_logo && html`<img class="logo" src="${token}/logo.png" alt="">`}<div><p class="shop"><bdi>${merchant_name}</bdi></p><p class="soft"><bdi>${say('reference', {reference: payment.external_id})}</bdi> · <bdi dir="ltr">${amount} ${payment.token}</bdi></p></div>${languageSwitch(voice)}</header>
 <div class="columns"><div class="first">
 ${statusOf(shown, voice)}
 ${dueOf({token, payment, shown, settings, voice})}
@@ -62,6 +62,9 @@ ${back && html`<p>${back}</p>`}${linksOf(payment, voice)}
 export const brandSheet = (accent: string): string =>
   `.button{background:${accent};border-color:${accent};color:${textOn(accent)}}`
 
+/** Of what is shown if the page cannot be: it has nothing to press, and a frame tries again by it. */
+export const refusalPolicy = securityPolicy({style, sites: ['*']})
+
 /** What is shown if the page cannot be. */
 export function refusalOf(status: number, message: string, voice: Voice): string {
   const {say} = voice
@@ -81,7 +84,7 @@ export function refusalOf(status: number, message: string, voice: Voice): string
 
 /** A picture and words; what changes in it is read aloud as a whole, and the clock beside it is not. */
 function statusOf(shown: Shown, {say}: Voice): Html {
-  return html`<div id="status" data-state="${shown.state}">${picture(shown.time_left ?? 0)}<div><div id="live" role="status" aria-live="polite" aria-atomic="true"><h1 id="heading">${shown.heading}</h1><p id="text">${shown.text}</p></div><p id="left" class="soft" hidden>${say('time_left')}: <span id="clock" role="timer" dir="ltr"></span></p><progress id="progress" max="1" value="${shown.progress}" aria-labelledby="text"${hiddenUnless(shown.progress !== null)}></progress></div></div>
+  return html`<div id="status" data-state="${shown.state}">${picture(shown.time_left ?? 0)}<div><div id="live" role="status" aria-live="polite" aria-atomic="true"><h1 id="heading" tabindex="-1">${shown.heading}</h1><p id="text">${shown.text}</p></div><p id="more" class="soft"${hiddenUnless(shown.more !== null)}>${shown.more}</p><p id="left" class="soft" hidden>${say('time_left')}: <span id="clock" role="timer" dir="ltr"></span></p><progress id="progress" max="1" value="${shown.progress}" aria-labelledby="more"${hiddenUnless(shown.progress !== null)}></progress></div></div>
 <p id="notice" role="alert" hidden></p>`
 }
 
@@ -99,8 +102,8 @@ function howOf({token: page, payment: {address}, shown, voice: {say}}: Page): Ht
   return html`<section id="how"${hiddenUnless(isDue)}><img id="code"${isDue && html` src="${page}/qr.svg"`} alt="${say(isAddress ? 'code_of_address' : 'code_of_payment')}" width="200" height="200">
 <div class="copied" dir="ltr"><code id="address">${chunksOf(address)}</code>${copyButton('address', say)}</div>
 <p id="note" class="soft"${hiddenUnless(isAddress)}>${say('enter_amount')}</p>
-<div id="wallets"></div><a id="wallet" class="button" target="_top" href="${shown.uri}"${hiddenUnless(!isAddress)}>${say('open_wallet')}</a>
-<p id="wallet-says" role="status" hidden></p>
+<div id="wallets"${hiddenUnless(shown.wallet !== null)}></div><a id="wallet" class="button" target="_top" href="${shown.uri}"${hiddenUnless(!isAddress)}>${say('open_wallet')}</a>
+<p id="wallet-says" role="status"></p>
 </section>`
 }
 
@@ -166,6 +169,8 @@ function linkTo(url: string, text: string, {isBack = false} = {}): Html {
 function wordsOfScript({say}: Voice, network: string): Partial<Words> {
   const kept = {wallet: '{wallet}', time: '{time}', network}
   const keys = [
+    'code_of_address',
+    'code_of_payment',
     'amount_copied',
     'address_copied',
     'txid_copied',
@@ -173,6 +178,7 @@ function wordsOfScript({say}: Voice, network: string): Partial<Words> {
     'pay_with',
     'wallet_asks',
     'wallet_sent',
+    'wallet_maybe',
     'wallet_failed',
     'wallet_network',
     'unreached',

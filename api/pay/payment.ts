@@ -78,6 +78,7 @@ export async function shownOf(payment: Payment, settings: ChainSettings, voice: 
     external_id: payment.external_id,
     heading,
     text: [...sentences, ...(payment.has_other ? [voice.say('other_came')] : [])].join(' '),
+    more: way ? howFar(way, voice) : null,
     due: isDue ? missing : null,
     uri,
     code: uri && codeFor(settings, due, uri),
@@ -220,16 +221,17 @@ function untilLate({late_at}: Payment, {say, time}: Voice): string[] {
 }
 
 /** What was received and seen so far, if anything was. */
-function soFar(payment: Payment, {voice: {say, duration}, way}: More): string[] {
+function soFar(payment: Payment, {voice: {say}, way}: More): string[] {
   const {amount_received: received, amount_pending: pending, token} = payment
   return [
     ...(received === '0' ? [] : [say('received', {amount: `${received} ${token}`})]),
-    ...(way ? [say('seen_amount', {amount: `${pending} ${token}`}), confirmed(way, say)] : []),
-    ...(way?.msLeft ? [say('about_left', {time: duration(way.msLeft)})] : []),
+    ...(way ? [say('seen_amount', {amount: `${pending} ${token}`})] : []),
   ]
 }
 
-function confirmed({confirmations: count, needed}: Way, say: Voice['say']): string {
-  if (!count) return say('in_no_block')
-  return needed ? say('confirmations_of', {count, needed}) : say('confirmations', {count})
+/** How far what was seen is on its way to final. */
+function howFar({confirmations: count, needed, msLeft}: Way, {say, duration}: Voice): string {
+  const left = msLeft === undefined ? [] : [say('about_left', {time: duration(msLeft)})]
+  const counted = needed ? say('confirmations_of', {count, needed}) : say('confirmations', {count})
+  return [count ? counted : say('in_no_block'), ...left].join(' ')
 }

@@ -21,6 +21,8 @@ export interface Shown {
   external_id: string
   heading: string
   text: string
+  /** How far what was seen is on its way; null where nothing is. It changes with each block, and is not announced. */
+  more: string | null
   /** What to send now, in whole coins, and the URI for it; null if nothing is due. */
   due: string | null
   uri: string | null

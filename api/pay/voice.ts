@@ -39,12 +39,16 @@ export function voiceFor(asked: Language | undefined, acceptLanguage: string | u
   return voices[language]
 }
 
+/** Letters of Hebrew, Arabic and their neighbours. */
+const rightToLeft = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/
+
 const voices = Object.fromEntries(languageCodes.map(code => [code, voiceOf(code)])) as Record<Language, Voice>
 
 function voiceOf(language: Language): Voice {
   const words: Words = languages[language]
   const isRightToLeft = language === 'ar'
-  const isolated = (value: string | number) => (isRightToLeft ? `\u2068${value}\u2069` : String(value))
+  const isolated = (value: string | number) =>
+    isRightToLeft || rightToLeft.test(String(value)) ? `\u2068${value}\u2069` : String(value)
   const latin = {numberingSystem: 'latn'}
   const units = {second: unitOf('second'), minute: unitOf('minute'), hour: unitOf('hour')}
   const times = new Intl.DateTimeFormat(language, {...latin, dateStyle: 'medium', timeStyle: 'short', timeZone: 'UTC'})

@@ -14,7 +14,7 @@ import type {App, Context} from '../app.ts'
 import {statement} from '../database.ts'
 import {notFound, nothingDue, tooMany} from '../errors.ts'
 import {pageHeaders} from '../page-headers.ts'
-import {brandSheet, pageOf, policyFor, refusalOf} from '../pay/page.ts'
+import {brandSheet, pageOf, policyFor, refusalOf, refusalPolicy} from '../pay/page.ts'
 import {Payment, shownOf} from '../pay/payment.ts'
 import {languageCodes, type Voice, voiceFor} from '../pay/voice.ts'
 import {RateLimiter} from '../rate-limit.ts'
@@ -72,7 +72,7 @@ export function pay(app: App, context: Context): void {
       const {token} = request.params
       await read(token)
       reply.hijack()
-      live.open(token, reply.raw, headers)
+      live.open(token, reply.raw, {...headers, 'x-request-id': request.id})
     },
   )
   app.get('/pay/:token/qr.svg', picture, async (request, reply) => {
@@ -156,5 +156,6 @@ const guarded: OnSend = (_request, reply, payload, done) => {
 const asPage: OnSend = (request, reply, payload, done) => {
   const {statusCode} = reply
   reply.header('content-type', 'text/html; charset=utf-8')
+  if (statusCode >= 400) reply.headers(pageHeaders(refusalPolicy))
   done(null, statusCode < 400 ? payload : refusalOf(statusCode, JSON.parse(String(payload)).message, voiceOf(request)))
 }

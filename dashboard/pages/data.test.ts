@@ -565,7 +565,7 @@ describe('what people look for', () => {
       const {not_counted, explanation} = await data.paymentRequest(external_id)
       return [...not_counted.map(({txid, what, why}) => [txid, what, why]), explanation]
     }
-    const ask = ': ask the operator, who can add it to the balance or send it back'
+    const ask = '; ask the operator, who can add it to the balance, or send it back where the chain allows that'
     expect(await shown(wrongToken)).toEqual([
       [coin, '0.01 ETH', `another token was asked for${ask}`],
       `nothing that counts came yet; 0.01 ETH came and does not count: another token was asked for${ask}`,
@@ -610,7 +610,7 @@ describe('what people look for', () => {
       {
         kind: 'not_credited',
         id: user!.id,
-        label: `7 base units of the token ${token} on ETH, not credited: its token is not accepted here; ask the operator, who can credit it or send it back`,
+        label: `7 base units of the token ${token} on ETH, not credited: its token is not accepted here, and is out of reach until the operator adds it`,
       },
     ])
     const other = new Data(pool, (await signIn(money.db, (await money.merchant()).merchantId)).token)

@@ -326,7 +326,7 @@ export class Data {
   /** A PNG. */
   logo = () => this.#call(z.instanceof(Buffer).nullable(), 'logo')
   hasPaymentRequests = () => this.#call(z.boolean(), 'has_payment_requests')
-  search = (text: string) => this.#call(z.array(Found), 'search', text)
+  search = (text: string) => this.#call(z.array(Found), 'find', text)
 
   /** All rows of a list, for a file: their columns, and the rows by what is selected of them, page by page. */
   async file(kind: FileKind, asked: Asked): Promise<{columns: Column[]; rows(columns: string): AsyncGenerator<Row[]>}> {

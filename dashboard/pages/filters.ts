@@ -78,12 +78,10 @@ export function filtersOf(query: Fields, names: readonly FilterName[], statuses:
 
 /** Whether one plain decimal is greater than another: whole parts by their length, then digit by digit. */
 function isAbove(first: string, second: string): boolean {
-  const [[whole, part = ''], [otherWhole, otherPart = '']] = [first.split('.'), second.split('.')] as [
-    string[],
-    string[],
-  ]
-  if (whole!.length !== otherWhole!.length) return whole!.length > otherWhole!.length
-  return whole! === otherWhole! ? part > otherPart : whole! > otherWhole!
+  const partsOf = (text: string) => text.replace(/(\.\d*?)0+$/, '$1').split('.') as [string, string?]
+  const [[whole, part = ''], [otherWhole, otherPart = '']] = [partsOf(first), partsOf(second)]
+  if (whole.length !== otherWhole.length) return whole.length > otherWhole.length
+  return whole === otherWhole ? part > otherPart : whole > otherWhole
 }
 
 /** What a file is asked for: with a filter that cannot be used it would have more than that. Throws 400. */

@@ -12,14 +12,19 @@ const known = [
   /\b[1-9A-HJ-NP-Za-km-z]{32,44}\b/, // an address of Tron, Solana or Bitcoin
 ]
 const mostLetters = 255
+const mostTyped = 12_000
+/** Amounts, and what pages shorten, are no longer. */
+const mostShort = 100
 
-/** At most six, without what cannot be looked for. */
-export function searched(typed: string): string[] {
+/** At most eight, without what cannot be looked for. */
+export function searched(all: string): string[] {
+  const typed = all.slice(0, mostTyped)
   // Nothing that is looked for has a break in it, and none has what cannot be seen.
   const plain = typed.replace(/[\u200b-\u200f\u2028-\u202f\u2060-\u2069\ufeff\p{Cc}]/gu, ' ').trim()
-  const bare = plain.replace(/^["'«“„(<]+|["'»”)>.,;:]+$/g, '')
+  const bare = stripped(plain)
   const joined = bare.replace(/\s+/g, '')
-  const texts = [plain, bare, amountIn(bare), shortenedIn(bare)]
+  const isShort = bare.length <= mostShort
+  const texts = [plain, bare, isShort ? amountIn(bare) : undefined, isShort ? shortenedIn(bare) : undefined]
   for (const text of [plain, joined]) {
     const found = known.map(pattern => pattern.exec(text)).find(match => match !== null)
     if (found) texts.push(found[1] ?? found[0])
@@ -27,7 +32,15 @@ export function searched(typed: string): string[] {
   const others = texts.flatMap(text => (text === undefined ? [] : spellingsOf(text)))
   return [...new Set([...texts, ...others])]
     .filter(text => text !== undefined && text !== '' && text.length <= mostLetters)
-    .slice(0, 12) as string[]
+    .slice(0, 8) as string[]
+}
+
+/** Without quotation marks, brackets and full stops around it. */
+function stripped(text: string): string {
+  let [first, end] = [0, text.length]
+  while (first < end && '"\'«“„(<'.includes(text[first]!)) first++
+  while (end > first && '"\'»”)>.,;:'.includes(text[end - 1]!)) end--
+  return text.slice(first, end)
 }
 
 /** Transactions and addresses have 0x on some chains alone; ids and most references are in lower case. */

@@ -10,6 +10,7 @@ import {hasChromium, launchChromium} from '../support/chromium.ts'
 import {Money} from '../support/money.ts'
 import {type Made, PaymentRequests} from '../support/payment-requests.ts'
 import {readQr} from '../support/qr.ts'
+import {until} from '../support/until.ts'
 
 const axe = readFileSync(new URL('../../node_modules/axe-core/axe.min.js', import.meta.url), 'utf8')
 const usdc = '0x1c7D4B196Cb0C7B01d743Fbc6116a902379C7238'
@@ -127,7 +128,8 @@ describe.skipIf(!hasChromium)('the page in Chromium (skipped without one: set CH
     const txid = `0x${'cd'.repeat(32)}`
     await money.block([{txid, amount: 1_000_000n, recipient: made.address}], [])
     await heading(page, 'Payment seen')
-    expect(await text(page, '#text')).toContain('1 USDC seen. Confirmations: 1')
+    expect(await text(page, '#text')).toBe('1 USDC seen. You may close this page.')
+    expect(await text(page, '#more')).toContain('Confirmations: 1')
     expect(await page.getByRole('link', {name: 'Open in wallet'}).isVisible()).toBe(false)
     await money.block([], [])
     await page.getByText('Confirmations: 2').waitFor()
@@ -251,7 +253,7 @@ describe.skipIf(!hasChromium)('the page in Chromium (skipped without one: set CH
     await money.db.rows('update app.merchant set name = $2 where id = $1', [merchantId, name])
     const page = await open(await ask())
     await heading(page, 'Waiting for your payment')
-    expect(await page.locator('bdi').first().textContent()).toBe(name)
+    expect(await page.locator('.shop').textContent()).toBe(name)
   })
 
   test('shows the same without JavaScript, and new states after a reload', async () => {
@@ -267,6 +269,11 @@ describe.skipIf(!hasChromium)('the page in Chromium (skipped without one: set CH
   })
 
   test('fits phone, tablet and desktop in each state, light and dark, in both directions; axe finds nothing', async () => {
+    const accent = '#777777' // neither black nor white reads much better on it
+    await money.db.rows(`select app.set_brand($1, 'Shop', $2, null, 'https://shop.example/help', null, false)`, [
+      merchantId,
+      accent,
+    ])
     const states = await everyState()
     const run = {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']}
     for (const [state, made] of Object.entries(states))
@@ -296,6 +303,7 @@ describe.skipIf(!hasChromium)('the page in Chromium (skipped without one: set CH
       expect(await page.evaluate('document.documentElement.scrollWidth'), language).toBe(phone.viewport.width)
       await page.close()
     }
+    await money.db.rows('delete from app.merchant_brand')
   })
 
   /** A request in each state that a page can show. */
@@ -344,7 +352,8 @@ describe.skipIf(!hasChromium)('the page in Chromium (skipped without one: set CH
   test('asks a wallet of the browser for exactly what is due, on its network, and says how that ended', async () => {
     const made = await ask(1_250_000)
     const page = await open(made, {}, '', wallet)
-    const answer = (error?: object) => page.evaluate(`window.walletError = ${JSON.stringify(error ?? null)}`)
+    const answer = (error?: object, of = 'wallet_switchEthereumChain') =>
+      page.evaluate(`window.walletError = ${JSON.stringify(error ?? null)}; window.walletErrorOf = '${of}'`)
     const button = page.getByRole('button', {name: 'Pay with <b>Wallet</b>'})
     await answer({code: 4902})
     await button.click()
@@ -352,22 +361,58 @@ describe.skipIf(!hasChromium)('the page in Chromium (skipped without one: set CH
     await answer({code: 4001})
     await button.click()
     await page.getByText('Your wallet has sent nothing.').waitFor()
+    await answer({code: 4001}, 'eth_sendTransaction')
+    await button.click()
+    await page.getByText('Your wallet has sent nothing.').waitFor()
     await answer()
     await button.click()
     await page.getByText('Your wallet has sent it.').waitFor()
+    expect(await button.getAttribute('aria-disabled')).toBe('true') // the same is asked for once
+    const calls = await page.evaluate('window.walletCalls.length')
+    await button.click({force: true})
+    expect(await page.evaluate('window.walletCalls.length')).toBe(calls)
     const {wallet: asked} = JSON.parse(await (await fetch(`${api.url}/pay/${made.page_token}/state`)).text())
     const {to, value, data} = asked
     expect(await page.evaluate('window.walletCalls.at(-1)')).toEqual({
       method: 'eth_sendTransaction',
-      params: [{from: '0xabc', to, value, data}],
+      params: [{from: '0xabc', chainId: '0xaa36a7', to, value, data}],
     })
     expect(await page.locator('#wallets button').count()).toBe(1) // announced twice
     expect(await page.locator('#wallets img').count()).toBe(0) // its picture is elsewhere
     await money.deposit(made.address, 250_000)
     await page.getByText('Still missing: 1 USDC.').waitFor()
+    await answer({code: -32000}, 'eth_sendTransaction') // nobody knows whether it was sent
     await button.click()
-    await page.getByText('Your wallet has sent it.').waitFor()
+    await page.getByText('Your wallet may have sent it.').waitFor()
+    expect(await button.getAttribute('aria-disabled')).toBe('true')
     expect(await page.evaluate('window.walletCalls.at(-1).params[0].data')).toBe(data.replace(/1312d0$/, '0f4240'))
+  })
+
+  test('asks a wallet for nothing if what is due has changed while the person was in it', async () => {
+    const made = await ask(1_250_000)
+    const page = await open(made, {}, '', wallet)
+    await page.exposeFunction('whileInWallet', () => money.deposit(made.address, 250_000))
+    await page.getByRole('button', {name: 'Pay with <b>Wallet</b>'}).click()
+    await page.getByText('Your wallet has sent nothing.').waitFor()
+    expect(await page.evaluate(`window.walletCalls.filter(call => call.method === 'eth_sendTransaction')`)).toEqual([])
+  })
+
+  test('asks no faster when a request expires while the service is away', async () => {
+    const made = await ask()
+    const page = await open(made)
+    await heading(page, 'Waiting for your payment')
+    await money.db.rows(`update app.payment_request set expires_at = now() + interval '2 seconds' where id = $1`, [
+      made.id,
+    ])
+    await page.reload()
+    await page.context().setOffline(true)
+    urls.length = 0
+    await page.locator('#left').waitFor({state: 'hidden'})
+    await page.getByText('The payment service cannot be reached').waitFor()
+    const from = performance.now()
+    await until(async () => performance.now() - from > 4000, {timeoutMs: 10_000, what: 'four seconds to pass'})
+    expect(urls.filter(url => url.includes('/state')).length).toBeLessThan(4)
+    complaints.length = 0
   })
 
   test('shows itself in a frame, or over the page, of a site that the merchant names, tells it the state, and in no other', async () => {
@@ -383,8 +428,13 @@ describe.skipIf(!hasChromium)('the page in Chromium (skipped without one: set CH
     const {port} = shop.address() as AddressInfo
     await money.db.rows(`select app.set_payment_page_sites($1, $2)`, [merchantId, [`http://localhost:${port}`]])
     const page = await (await browser.newContext()).newPage()
+    const refused: string[] = []
+    page.on('console', message => refused.push(message.text()))
     await page.goto(`http://127.0.0.1:${port}`)
-    await page.frameLocator('div iframe').locator('body').waitFor({state: 'attached'})
+    await until(async () => refused.some(text => text.includes('frame-ancestors')), {
+      timeoutMs: 10_000,
+      what: 'the browser to refuse the frame',
+    })
     expect(await page.frameLocator('div iframe').locator('#heading').count()).toBe(0)
 
     await page.goto(`http://localhost:${port}`)
@@ -426,7 +476,8 @@ const wallet = `(() => {
   const request = async call => {
     window.walletCalls.push(call)
     if (call.method === 'eth_requestAccounts') return ['0xabc']
-    if (window.walletError) throw window.walletError
+    if (window.walletError && call.method === window.walletErrorOf) throw window.walletError
+    if (call.method === 'eth_chainId') await window.whileInWallet?.()
     return call.method === 'eth_chainId' ? '0xaa36a7' : null
   }
   const info = {uuid: '1', name: '<b>Wallet</b>', icon: 'https://elsewhere.example/icon.png', rdns: 'example.wallet'}

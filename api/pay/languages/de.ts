@@ -32,6 +32,7 @@ export const de: Words = {
   pay_with: 'Mit {wallet} bezahlen',
   wallet_asks: 'Bitte bestätigen Sie in Ihrer Wallet, und vergleichen Sie Betrag und Adresse.',
   wallet_sent: 'Ihre Wallet hat gesendet. Diese Seite zeigt, wann die Zahlung zu sehen ist.',
+  wallet_maybe: 'Vielleicht hat Ihre Wallet gesendet. Sehen Sie dort nach, bevor Sie noch etwas senden.',
   wallet_failed: 'Ihre Wallet hat nichts gesendet. Sie können den Betrag selbst an die Adresse senden.',
   wallet_network:
     'Ihre Wallet kennt das Netz {network} nicht. Fügen Sie es dort hinzu, oder senden Sie den Betrag selbst an die Adresse.',

@@ -31,6 +31,7 @@ export const en = {
   pay_with: 'Pay with {wallet}',
   wallet_asks: 'Please confirm in your wallet, and compare the amount and the address.',
   wallet_sent: 'Your wallet has sent it. This page tells when it is seen.',
+  wallet_maybe: 'Your wallet may have sent it. Look there before you send anything else.',
   wallet_failed: 'Your wallet has sent nothing. You can send the amount to the address yourself.',
   wallet_network:
     'Your wallet does not know the network {network}. Add it there, or send the amount to the address yourself.',

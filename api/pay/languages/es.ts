@@ -32,6 +32,7 @@ export const es: Words = {
   pay_with: 'Pagar con {wallet}',
   wallet_asks: 'Confirme en su monedero, y compare el importe y la dirección.',
   wallet_sent: 'Su monedero lo ha enviado. Esta página avisa cuando se vea.',
+  wallet_maybe: 'Puede que su monedero lo haya enviado. Compruébelo allí antes de enviar nada más.',
   wallet_failed: 'Su monedero no ha enviado nada. Puede enviar usted mismo el importe a la dirección.',
   wallet_network:
     'Su monedero no conoce la red {network}. Añádala allí, o envíe usted mismo el importe a la dirección.',

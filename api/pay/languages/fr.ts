@@ -32,6 +32,7 @@ export const fr: Words = {
   pay_with: 'Payer avec {wallet}',
   wallet_asks: 'Confirmez dans votre portefeuille, et comparez le montant et l’adresse.',
   wallet_sent: 'Votre portefeuille l’a envoyé. Cette page indique quand le paiement est vu.',
+  wallet_maybe: 'Votre portefeuille l’a peut-être envoyé. Vérifiez-le avant d’envoyer autre chose.',
   wallet_failed: 'Votre portefeuille n’a rien envoyé. Vous pouvez envoyer vous-même le montant à l’adresse.',
   wallet_network:
     'Votre portefeuille ne connaît pas le réseau {network}. Ajoutez-le, ou envoyez vous-même le montant à l’adresse.',

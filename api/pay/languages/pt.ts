@@ -32,6 +32,7 @@ export const pt: Words = {
   pay_with: 'Pagar com {wallet}',
   wallet_asks: 'Confirme na sua carteira, e compare o valor e o endereço.',
   wallet_sent: 'A sua carteira enviou. Esta página avisa quando o pagamento for visto.',
+  wallet_maybe: 'A sua carteira pode ter enviado. Verifique lá antes de enviar mais alguma coisa.',
   wallet_failed: 'A sua carteira não enviou nada. Pode enviar você mesmo o valor para o endereço.',
   wallet_network:
     'A sua carteira não conhece a rede {network}. Adicione-a, ou envie você mesmo o valor para o endereço.',

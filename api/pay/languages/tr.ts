@@ -7,7 +7,7 @@ export const tr: Words = {
 
   send_exactly: 'Tam olarak gönderin',
   only: 'Yalnızca {network} ağında {token} gönderin',
-  only_counts: 'Bu adrese gönderilen başka hiçbir şey bu isteği ödemez ve kaybolabilir: satıcıya sorun.',
+  only_counts: 'Bu adrese gönderilen diğer her şey bu isteği ödemez ve kaybolabilir: satıcıya sorun.',
   amount: 'Tutar',
   address: 'Adres',
   copy: 'Kopyala',
@@ -31,6 +31,7 @@ export const tr: Words = {
   pay_with: '{wallet} ile öde',
   wallet_asks: 'Lütfen cüzdanınızda onaylayın; tutarı ve adresi karşılaştırın.',
   wallet_sent: 'Cüzdanınız gönderdi. Ödeme görüldüğünde bu sayfa bildirir.',
+  wallet_maybe: 'Cüzdanınız göndermiş olabilir. Başka bir şey göndermeden önce oraya bakın.',
   wallet_failed: 'Cüzdanınız hiçbir şey göndermedi. Tutarı adrese kendiniz gönderebilirsiniz.',
   wallet_network: 'Cüzdanınız {network} ağını tanımıyor. Ağı cüzdana ekleyin ya da tutarı adrese kendiniz gönderin.',
 
@@ -71,7 +72,7 @@ export const tr: Words = {
 
   receipt: 'Makbuz',
   print: 'Makbuzu yazdır',
-  paid_to: 'Ödenen',
+  paid_to: 'Alıcı',
   your_reference: 'Referans',
   asked: 'İstenen',
   received_in_all: 'Alınan',

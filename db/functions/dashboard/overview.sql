@@ -38,20 +38,21 @@ language sql stable set search_path = pg_catalog as $$
 $$;
 comment on function dashboard.amounts_of is 'What to ask the lists for, to find an amount (and its token, or null) of any asset.';
 
-create or replace function dashboard.search(token text, given text) returns json
+create or replace function dashboard.find(token text, given text) returns json
 language plpgsql stable security definer set search_path = pg_catalog as $$
 declare
   merchant uuid := dashboard.merchant_of(token);
   of_txid text := case when given ~* '^(0x)?[0-9a-f]{64}$' then lower(given) else given end; -- hex is stored in lower case; base58 is left as it is
   -- The beginning of one, or its beginning and its end as pages shorten it.
-  ends text[] := coalesce(regexp_match(given, '^(\w{6,80})…(\w{4,80})$'), regexp_match(given, '^((?:0x)?[0-9a-fA-F]{8,63})()$'));
+  ends text[] := coalesce(regexp_match(given, '^([0-9A-Za-z]{6,80})…([0-9A-Za-z]{4,80})$'), regexp_match(given, '^((?:0x)?[0-9a-fA-F]{8,63})()$'));
   beginning text := case when ends[1] ~ '^(0x)?[0-9a-fA-F]+$' then lower(ends[1]) else ends[1] end || '%';
   ending text := '%' || case when ends[1] ~ '^(0x)?[0-9a-fA-F]+$' then lower(ends[2]) else ends[2] end;
   of_address text := case when given ~ '^[0-9A-Za-z]{26,63}$' then given end; -- of no chain longer, and every transaction id is
   sum text[] := regexp_match(given, '^(\d{1,40}(?:\.\d{1,40})?)(?: +(\w{1,20}))?$'); -- 12.5, or 12.5 USDC
 begin
   return (select coalesce(json_agg(json_build_object('kind', f.kind, 'id', f.id, 'endpoint_id', f.endpoint_id, 'label', f.label, 'at', app.iso(f.at))
-      order by f.at desc nulls last), '[]') from (
+      order by f.is_exact desc, f.at desc nulls last), '[]') from (
+    select *, kind not in ('deposit', 'payout', 'payment_request') or id in (given, app.request_ref(merchant, given)) or sum is null as is_exact from (
     select 'user' as kind, app.public_id('usr', u.id) as id, null::text as endpoint_id, u.external_ref as label, u.created_at as at
     from app.user u where u.merchant_id = merchant and (u.external_ref = app.user_ref(merchant, given) or u.id = dashboard.uuid_of('usr', given)
       or u.id in (select a.user_id from app.chain c join app.address a on a.chain = c.chain and a.match_key = app.match_key(given, c.folds_addresses)
@@ -69,7 +70,7 @@ begin
     select 'not_credited', app.public_id('usr', u.user_id), null, coalesce(app.decimal(d.amount, a.decimals) || ' ' || d.token,
         d.amount || ' base units of the token ' || d.token) || ' on ' || d.chain || ', not credited: ' || case o.decision
           when 'return' then 'the operator sends it back, or has' else app.words_of_unattributed(app.why_unattributed(app.is_from_protocol(d.transfer_kind,
-            d.output_index, d.token), a.token is not null, u.is_provisioned, d.token, null)) || '; ask the operator, who can credit it or send it back' end,
+            d.output_index, d.token), a.token is not null, u.is_provisioned, d.token, null)) end,
       d.created_at
     from app.deposit d join app.address u on u.chain = d.chain and u.address = d.address
     left join app.asset a on a.chain = d.chain and a.token = d.token left join app.unattributed_decision o on o.deposit_id = d.id
@@ -102,7 +103,7 @@ begin
       union select o.id from dashboard.amounts_of(sum) w cross join lateral app.asked_payment_requests(merchant, w.asked, null, 10) o
       union select o.id from dashboard.amounts_of(sum) w join app.asset a on a.chain = w.asked ->> 'chain' and a.token = w.asked ->> 'token'
         cross join lateral (select p.id from app.payment_request p where p.merchant_id = merchant and p.chain = a.chain and p.token = a.token
-          and p.received <> p.amount and p.received > 0 and p.received = sum[1]::numeric * 10 ^ a.decimals order by p.seq desc limit 10) o) f
+          and p.received <> p.amount and p.received > 0 and p.received = sum[1]::numeric * 10::numeric ^ a.decimals order by p.seq desc limit 10) o) f
     join app.payment_request r on r.id = f.id join app.asset a on a.chain = r.chain and a.token = r.token
     where r.merchant_id = merchant
     union all
@@ -126,9 +127,17 @@ begin
     union all
     select 'api_key', app.public_id('key', k.id), null, coalesce(k.label, 'no label'), k.created_at
     from app.api_key k where k.id = dashboard.uuid_of('key', given) and k.merchant_id = merchant
-    order by at desc nulls last limit 60) f);
+    ) f order by is_exact desc, at desc nulls last limit 100) f);
 end $$;
-comment on function dashboard.search is 'What has this transaction id (or the beginning of one, or its ends with … between), address (also of a sender, or that a payout went to), reference, token of a payment page, amount or id: the newest first, at most 20 of a sender and 10 of an amount in each token.';
+comment on function dashboard.find is 'What has this transaction id (or the beginning of one, or its ends with … between), address (also of a sender, or that a payout went to), reference, token of a payment page, amount or id: the newest first, at most 20 of a sender and 10 of an amount in each token.';
+grant execute on function dashboard.find to sluice_dashboard;
+
+-- As pages of an older version know it.
+create or replace function dashboard.search(token text, given text) returns json
+language sql stable security definer set search_path = pg_catalog as $$
+  select coalesce(json_agg(f), '[]') from json_array_elements(dashboard.find(search.token, given)) f where f ->> 'kind' <> 'not_credited'
+$$;
+comment on function dashboard.search is 'The same without what is not credited, for pages of an older version.';
 grant execute on function dashboard.search to sluice_dashboard;
 
 -- One query a second for all open pages. While a deposit is pending, its confirmations count up: there is news every four seconds.

@@ -59,7 +59,7 @@ language sql stable set search_path = pg_catalog as $$
   cross join lateral (select app.public_id('whe', w.id) as endpoint_id, w.url as endpoint_url, w.deleted_at is not null as endpoint_deleted,
     (select json_build_object('kind', k.kind, 'id', coalesce(e.payload ->> 'external_id', app.public_id(k.prefix, e.subject_id)),
         'label', case k.kind when 'payment_request' then e.payload ->> 'external_id' when 'endpoint' then w.url
-          else coalesce(e.payload ->> 'amount', e.payload ->> 'net') || ' ' || (e.payload ->> 'token') end)
+          else coalesce(coalesce(e.payload ->> 'amount', e.payload ->> 'net') || ' ' || (e.payload ->> 'token'), app.public_id(k.prefix, e.subject_id)) end)
       from app.event e join (values ('deposit.', 'deposit', 'dep'), ('payout.', 'payout', 'pay'), ('webhook_endpoint.', 'endpoint', 'whe'),
         ('payment_request.', 'payment_request', 'prq')) k (type, kind, prefix) on starts_with(e.type, k.type)
       where e.id = d.event_id and not e.is_test) as about) more

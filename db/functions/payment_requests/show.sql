@@ -43,7 +43,7 @@ language sql stable security definer set search_path = pg_catalog as $$
       r.late, r.txid, app.iso(least(r.expires_at, r.cancelled_at)) as expires_at,
       (select app.iso(r.decide_at) where r.status = 'detected' and r.expired_at is not null) as late_at, r.external_id, r.return_url,
       app.iso(r.created_at) as created_at, app.iso(r.paid_at) as paid_at, (select c.network from chain.cursor c where c.chain = r.chain) as network, app.pace_of(r.chain) as pace,
-      exists (select from app.not_counted(r.id) n where not n.is_reorged) as has_other,
+      r.status <> 'paid' and exists (select from app.not_counted(r.id) n where n.is_open) as has_other,
       (select coalesce(json_agg(json_build_object('txid', i.txid, 'amount', app.decimal(i.amount, a.decimals)) order by i.seq), '[]')
         from (select * from app.receipt c where c.payment_request_id = r.id and c.status = 'final' order by c.seq limit 20) i) as receipts
   ) b
@@ -56,8 +56,9 @@ grant execute on function app.payment_page to sluice_api;
 create or replace function app.payment_page_news(page_tokens text[]) returns table (page_token text, news text)
 language sql stable security definer set search_path = pg_catalog as $$
   select r.page_token, concat_ws(' ', r.status, r.received, r.pending, r.late, r.txid, r.decide_at, r.expires_at < statement_timestamp(), r.cancelled_at,
-    case when r.pending > 0 then c.head_height end)
-  from app.payment_request r join chain.cursor c on c.chain = r.chain where r.page_token = any (page_tokens)
+    case when r.pending > 0 then c.head_height || c.head_hash end,
+    (select count(*) || max(d.created_at)::text from app.deposit d where d.payment_request_id = r.id and r.status <> 'paid'))
+  from app.payment_request r left join chain.cursor c on c.chain = r.chain where r.page_token = any (page_tokens)
 $$;
 comment on function app.payment_page_news is 'A text for each of these pages that changes whenever what the page shows does. No row for a page that does not exist.';
 grant execute on function app.payment_page_news to sluice_api;
@@ -67,8 +68,9 @@ language sql stable set search_path = pg_catalog as $$
   select json_build_object('block_ms', round(extract(epoch from b.time - past.time) * 1000 / (b.height - past.height)), 'final_after', c.head_height - c.final_height)
   from chain.cursor c join chain.block b on b.chain = c.chain and b.height = c.head_height
   cross join lateral (select p.height, p.time from chain.block p where p.chain = c.chain and p.height between c.head_height - 100 and c.head_height - 1
+      and p.parent_hash <> '' -- a block that a rewind added has the time of the rewind
     order by p.height limit 1) past
-  where c.chain = of_chain and past.time < b.time
+  where c.chain = of_chain and past.time < b.time and b.parent_hash <> ''
 $$;
 comment on function app.pace_of is 'How fast a chain is: the milliseconds from block to block by its last hundred blocks, and how many blocks the newest is above the final one. Null while there are too few blocks.';
 

@@ -13,15 +13,19 @@ begin
   perform app.require_quarter('to', until);
   return (select coalesce(json_agg(i order by i.chain, i.token), '[]') from app.asset a
     cross join lateral app.statement_sums(of_merchant, a.chain || ':' || a.token, since, until) s
+    cross join lateral (select coalesce(sum(p.net), 0) as net from (
+      select p.net, p.created_at from app.payout p where p.merchant_id = of_merchant and p.chain = a.chain and p.token = a.token and p.finished_at >= until
+      union all
+      select p.net, p.created_at from app.payout p where p.merchant_id = of_merchant and p.chain = a.chain and p.token = a.token and p.finished_at is null) p
+      where p.created_at < until) w
     cross join lateral (select a.chain, a.token, app.decimal(s.opening, a.decimals) as opening_balance, app.decimal(s.deposits, a.decimals) as deposits,
       app.decimal(s.deposits_lost, a.decimals) as deposits_lost, app.decimal(s.payouts, a.decimals) as payouts, app.decimal(s.fees, a.decimals) as fees,
       app.decimal(s.adjustments, a.decimals) as adjustments,
       app.decimal(s.opening + s.deposits + s.deposits_lost + s.payouts + s.fees + s.adjustments, a.decimals) as closing_balance,
       app.decimal(s.held_back, a.decimals) as held_back,
-      (select app.decimal(coalesce(sum(p.net), 0), a.decimals) from app.payout p where p.merchant_id = of_merchant and p.chain = a.chain
-        and p.token = a.token and p.created_at < until and coalesce(p.finished_at >= until, true)) as payouts_under_way) i
+      app.decimal(w.net, a.decimals) as payouts_under_way) i
     where coalesce(a.chain = of_chain, true) and coalesce(a.token = of_token, true)
-      and (s.opening, s.deposits, s.deposits_lost, s.payouts, s.fees, s.adjustments) <> (0, 0, 0, 0, 0, 0));
+      and (s.opening, s.deposits, s.deposits_lost, s.payouts, s.fees, s.adjustments, w.net) <> (0, 0, 0, 0, 0, 0, 0));
 end $$;
 comment on function app.read_statements is 'For each asset that had a balance, or movements, in a period: the balance before, what changed it by kind (below zero: what left), the balance after, how much of that was held back (null where that is not known), and the net of the payouts that had not ended then.';
 grant execute on function app.read_statements to sluice_api;
