@@ -4,22 +4,19 @@ import {BaseSequencer, type TestSpecification} from 'vitest/node'
 
 // Three suites. quick (npm test): everything that a change may break, within minutes. faults (npm run test:faults):
 // whole services, real chains and lying nodes, each step of a payout with a process that dies there, and what needs
-// many processes or rows; those that compute much first, as services, then those that mostly wait, more at once. long (npm run test:long), which CI leaves out: a cluster that fails over, containers of each
-// kind, a real geth, every check of a node of Tron, payouts that expire while everything dies, a restored backup (that
-// from the words does more), a made-up family of chains, and the tests of what tests run on.
-const services = [
+// many processes or rows. long (npm run test:long), which CI leaves out: a cluster that fails over, containers of each
+// kind, a real geth, every check of a node of Tron, payouts that expire while everything dies, sweeps with lent energy
+// that die at each step, a restored backup (that from the words does more), nodes that refuse requests or are away at
+// the first start (conformance has one of each), a made-up family of chains, and the tests of what tests run on.
+const faults = [
+  'test/faults/**/*.test.ts',
   'test/conformance/conformance.test.ts',
   'test/containers/containers.test.ts',
   'test/start.test.ts',
   'test/demo.test.ts',
-  'test/torture.test.ts',
-  'test/faults/payment-requests.test.ts',
-  'test/faults/{dashboard,payment,docs}-*.test.ts',
-]
-const faults = [
-  'test/faults/**/*.test.ts',
   'test/metrics.test.ts',
   'test/model.test.ts',
+  'test/torture.test.ts',
   'custody/cli.test.ts',
   'cli/export.test.ts',
   'cli/main.test.ts',
@@ -47,8 +44,6 @@ const long = [
 ]
 const never = ['node_modules/**', '.sluice/**', 'test/made-up-family/**', ...long]
 
-const patient = {testTimeout: 600_000, hookTimeout: 600_000}
-
 /** What takes more than ten seconds on two cores, the longest first. */
 const slow = [
   'test/torture',
@@ -63,13 +58,11 @@ const slow = [
   'test/faults/solana-tokens',
   'test/faults/funded-sweeps',
   'db/second-payments',
-  'test/faults/lent-energy',
   'test/demo',
   'test/faults/waiting',
   'test/faults/frozen',
   'test/faults/added-tokens',
   'test/faults/tron-payouts',
-  'test/faults/refusals',
   'test/faults/forgotten-payouts',
   'test/faults/crash-points',
   'test/faults/tron-tokens',
@@ -78,7 +71,6 @@ const slow = [
   'test/faults/held-up-payouts',
   'test/faults/held-back',
   'test/faults/unattributed',
-  'test/faults/following',
   'custody/cli',
   'custody/main',
   'test/faults/expiring-attacker',
@@ -141,24 +133,20 @@ export default defineConfig({
     maxWorkers: 3, // more than the cores of a small machine, because many tests wait
     sequence: {sequencer: LongestFirst},
     projects: [
-      {extends: true, test: {name: 'quick', include: ['**/*.test.ts'], exclude: [...never, ...services, ...faults]}},
-      // A test's own limit only ends what hangs: what it waits for has limits of its own.
-      {
-        extends: true,
-        test: {name: 'services', include: services, exclude: never, ...patient, sequence: {groupOrder: 1}},
-      },
+      {extends: true, test: {name: 'quick', include: ['**/*.test.ts'], exclude: [...never, ...faults]}},
+      // These mostly wait, for conditions that have limits of their own: a test's own limit only ends what hangs.
       {
         extends: true,
         test: {
           name: 'faults',
           include: faults,
-          exclude: [...never, ...services],
-          ...patient,
-          maxWorkers: 5,
-          sequence: {groupOrder: 2},
+          exclude: never,
+          sequence: {groupOrder: 1},
+          testTimeout: 600_000,
+          hookTimeout: 600_000,
         },
       },
-      {extends: true, test: {name: 'long', include: long, sequence: {groupOrder: 3}}},
+      {extends: true, test: {name: 'long', include: long, sequence: {groupOrder: 2}}},
     ],
   },
 })

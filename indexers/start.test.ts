@@ -1,6 +1,6 @@
 // Where following a chain begins. The search, on made-up times; what counts as the first address, and what an operator
 // may decide, on a real database. (That no deposit is lost on real chains: test/conformance and
-// test/faults/following.test.ts.)
+// test/long/following.test.ts.)
 import fc from 'fast-check'
 import pg from 'pg'
 import {afterAll, afterEach, beforeAll, beforeEach, describe, expect, test} from 'vitest'

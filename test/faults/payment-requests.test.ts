@@ -188,42 +188,6 @@ test('a payment is detected, final, and shown with its exact amount, although in
   expect((await call('GET', '/v1/events')).events).toEqual([])
 })
 
-test.skipIf(!hasChromium)('what a camera reads from the page pays the request, which the open page shows', async () => {
-  const browser = await launchChromium()
-  try {
-    for (const [currency, amount] of [
-      ['BTC', '0.00123456'],
-      ['ETH', '0.012345678901234567'],
-      ['POLYGON-JPYC', '1234.5'],
-    ] as const) {
-      const made = await request(currency, amount)
-      const page = await browser.newPage({viewport: {width: 390, height: 664}})
-      await page.goto(made.payment_url)
-      await page.evaluate(`document.querySelector('#code').decode()`)
-      const {text} = await readQr(await page.screenshot())
-      const read = await paymentIn(text, currency, page)
-      expect(read).toEqual({address: currency === 'BTC' ? made.address.toUpperCase() : made.address, amount})
-      await send({...made, address: currency === 'BTC' ? read.address.toLowerCase() : read.address}, read.amount)
-      await page.getByRole('heading', {name: 'Paid', exact: true}).waitFor({timeout: timeoutMs})
-      await page.close()
-    }
-  } finally {
-    await browser.close()
-  }
-})
-
-/** As a wallet reads the code: its address and amount; of an address alone, the amount that the page shows. */
-async function paymentIn(text: string, currency: Currency, page: Page): Promise<{address: string; amount: string}> {
-  if (text.startsWith('bitcoin:')) {
-    const {address, options} = decode(text)
-    return {address, amount: String(options.amount)}
-  }
-  if (!text.startsWith('ethereum:')) return {address: text, amount: (await page.locator('#amount').textContent())!}
-  const {target_address, parameters} = parse(text)
-  const {chain, token} = assets[currency]
-  return {address: target_address, amount: formatUnits(BigInt(parameters.value), chains[chain].asset(token).decimals)}
-}
-
 test('a payment that a reorganisation removes counts no more, and counts again when it is back', async () => {
   const it = await request('ETH', '0.5')
   const client = chains.ETH
@@ -457,3 +421,39 @@ test.each([
     expect(await sluice(home, 'audit')).toMatchObject({right: true})
   },
 )
+
+test.skipIf(!hasChromium)('what a camera reads from the page pays the request, which the open page shows', async () => {
+  const browser = await launchChromium()
+  try {
+    for (const [currency, amount] of [
+      ['BTC', '0.00123456'],
+      ['ETH', '0.012345678901234567'],
+      ['POLYGON-JPYC', '1234.5'],
+    ] as const) {
+      const made = await request(currency, amount)
+      const page = await browser.newPage({viewport: {width: 390, height: 664}})
+      await page.goto(made.payment_url)
+      await page.evaluate(`document.querySelector('#code').decode()`)
+      const {text} = await readQr(await page.screenshot())
+      const read = await paymentIn(text, currency, page)
+      expect(read).toEqual({address: currency === 'BTC' ? made.address.toUpperCase() : made.address, amount})
+      await send({...made, address: currency === 'BTC' ? read.address.toLowerCase() : read.address}, read.amount)
+      await page.getByRole('heading', {name: 'Paid', exact: true}).waitFor({timeout: timeoutMs})
+      await page.close()
+    }
+  } finally {
+    await browser.close()
+  }
+})
+
+/** As a wallet reads the code: its address and amount; of an address alone, the amount that the page shows. */
+async function paymentIn(text: string, currency: Currency, page: Page): Promise<{address: string; amount: string}> {
+  if (text.startsWith('bitcoin:')) {
+    const {address, options} = decode(text)
+    return {address, amount: String(options.amount)}
+  }
+  if (!text.startsWith('ethereum:')) return {address: text, amount: (await page.locator('#amount').textContent())!}
+  const {target_address, parameters} = parse(text)
+  const {chain, token} = assets[currency]
+  return {address: target_address, amount: formatUnits(BigInt(parameters.value), chains[chain].asset(token).decimals)}
+}

@@ -90,7 +90,6 @@ export const deliveryList = ({endpoint, query, page}: Pick<List, 'endpoint' | 'q
     caption: 'Deliveries, the newest first',
     columns: [
       'Event',
-      'About',
       {name: 'Status', kind: 'state'},
       'Response',
       'Attempts',
@@ -100,8 +99,7 @@ export const deliveryList = ({endpoint, query, page}: Pick<List, 'endpoint' | 'q
     rows: page.items.map(delivery => ({
       id: delivery.id,
       cells: [
-        html`<a href="${pathOf(delivery)}">${eventType(delivery.event_type)}</a>`,
-        about(delivery),
+        html`<a href="${pathOf(delivery)}">${eventType(delivery.event_type)}</a>${delivery.about && html`<div class="about small">${about(delivery)}</div>`}`,
         deliveryState(delivery.status),
         html`<span class="clip">${answer(delivery)}</span>`,
         delivery.attempts.length,

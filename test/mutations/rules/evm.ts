@@ -162,7 +162,7 @@ export const evm: Mutation[] = [
     file: 'indexers/evm/heads.ts',
     from: 'if (at?.isLinked)',
     to: 'if (at)',
-    tests: ['test/faults/node.test.ts', 'test/faults/following.test.ts'],
+    tests: ['test/faults/node.test.ts', 'test/long/following.test.ts'],
   },
   {
     rule: 'What was read with a tracer is not read again without',

@@ -174,14 +174,14 @@ export const stakes: Mutation[] = [
     function: 'app.end_use_of_delegation',
     from: 'update app.delegation d set return_at = clock_timestamp() where s.kind',
     to: 'update app.delegation d set return_at = clock_timestamp() where false and s.kind',
-    tests: ['test/faults/lent-energy.test.ts'],
+    tests: ['test/long/lent-energy.test.ts'],
   },
   {
     rule: 'An address that its token blocks gives back what it was lent at once',
     function: 'app.block_address',
     from: 'update app.delegation d set return_at = least(d.return_at, clock_timestamp()) where d.chain = of_chain and d.address = of_address;',
     to: '',
-    tests: ['test/faults/lent-energy.test.ts'],
+    tests: ['test/long/lent-energy.test.ts'],
   },
   {
     rule: 'What a node says was lent, and nobody here knows of, is taken back',
