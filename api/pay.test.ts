@@ -38,8 +38,8 @@ test('before any script runs, the page has the amount, the address, the network 
   const made = await ask(1_250_000)
   const html = await pageOf(made)
   expect(html).toContain('<span id="amount">1.25</span> USDC')
-  expect(/<code id="address">(.*?)<\/code>/.exec(html)![1]!.replace(/<.*?>/g, '')).toBe(made.address)
-  expect(html).toContain('Send only USDC on Ethereum (ERC-20)')
+  expect(/<code id="address"[^>]*>(.*?)<\/code>/.exec(html)![1]!.replace(/<.*?>/g, '')).toBe(made.address)
+  expect(html).toContain('Send only USDC on Ethereum chain 11155111 (ERC-20)')
   expect(html).toContain('Test network')
   expect(html).toContain(`href="${uriFor(made.address, 1_250_000).replace('&', '&amp;')}"`)
   expect(html).toContain('Waiting for your payment')
@@ -75,9 +75,11 @@ test('the QR code of a token holds the address alone, and its link is the choice
 test('the page says which coin on which network counts, and has the reference of the order', async () => {
   const made = await ask()
   const html = await pageOf(made)
-  expect(html).toContain('<strong id="only">Send only USDC on Ethereum (ERC-20)</strong>')
+  expect(html).toContain('<strong id="only">Send only USDC on Ethereum chain 11155111 (ERC-20)</strong>')
   expect(html).toContain(`<bdi>Reference ${made.external_id}</bdi>`)
-  expect(await pageOf(await ask(1_000_000, 'ETH'))).toContain('<strong id="only">Send only ETH on Ethereum</strong>')
+  expect(await pageOf(await ask(1_000_000, 'ETH'))).toContain(
+    '<strong id="only">Send only ETH on Ethereum chain 11155111</strong>',
+  )
 })
 
 test('the name of a merchant is shown as text', async () => {
@@ -173,7 +175,7 @@ test('an unconfirmed payment is shown with its confirmations, and the page asks 
     heading: 'Payment seen',
     text: '1 USDC seen. You may close this page.',
     more: expect.stringMatching(/^Confirmations: 2 of 2\. About \d sec left\.$/),
-    progress: 2 / 3,
+    progress: 0.9,
     due: null,
     uri: null,
     poll_seconds: 2.5,
@@ -219,7 +221,7 @@ test('a paid request is shown with the transaction, asks for nothing, and stops 
       ['Asked for', '1 USDC', null],
       ['Received', '1 USDC', null],
       ['Paid on', expect.stringMatching(/ UTC$/), null],
-      ['Network', 'Ethereum (ERC-20)', null],
+      ['Network', 'Ethereum chain 11155111 (ERC-20)', null],
       ['Address', made.address, null],
       ['Transaction (1 USDC)', txid, url],
     ],
@@ -263,7 +265,7 @@ test('a cancelled request asks for nothing, and what comes all the same is shown
   expect((await get(`${made.page_token}/qr.svg`)).status).toBe(410)
   await money.deposit(made.address, 1_000_000)
   const text =
-    '1 USDC received. What came after this request had ended, or was in no block in time, counts all the same.'
+    '1 USDC received. That is enough: nothing more is due. What came after this request had ended, or was in no block in time, counts all the same.'
   expect(await stateOf(made)).toMatchObject({state: 'late', text, due: null})
 })
 
@@ -318,7 +320,7 @@ test('a late payment counts, and is shown as late', async () => {
   })
   await money.deposit(all.address, 1_000_000)
   const text =
-    '1 USDC received. What came after this request had ended, or was in no block in time, counts all the same.'
+    '1 USDC received. That is enough: nothing more is due. What came after this request had ended, or was in no block in time, counts all the same.'
   for (const made of [all, rest]) expect(await stateOf(made)).toMatchObject({state: 'late', text, poll_seconds: null})
 })
 

@@ -3,8 +3,8 @@
 // the same without them. And what a page weighs, and when a slow phone paints it first (Chromium with a slow 4G network
 // and a quarter of the processor), over a page that says only that there is no payment.
 //
-// node bench/pay-page.ts loops URL, and node bench/pay-page.ts pages, which gets its URLs as a message, are the programs
-// that ask.
+// node bench/pay-page.ts loops URL, and node bench/pay-page.ts pages, which gets its URLs as a message, are the
+// programs that ask.
 import {type ChildProcess, fork} from 'node:child_process'
 import {once} from 'node:events'
 import {get} from 'node:http'

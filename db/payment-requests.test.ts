@@ -237,7 +237,7 @@ describe('a tolerance', () => {
       amount_received: '0.000995',
       shortfall: '0.000005',
       amount_missing: '0',
-      explanation: '0.000005 ETH-USDC did not come, which is within the tolerance of 0.000005 ETH-USDC',
+      explanation: '0.000005 USDC did not come, which is within the tolerance of 0.000005 USDC',
     })
     expect(await requests.events(made.id)).toEqual(['detected', 'partially_paid', 'paid'])
   })
@@ -256,7 +256,7 @@ describe('what is too little to be a payment', () => {
       amount_received: '0.000009',
       amount_missing: '0.000091',
       receipts: [{amount: '0.000009', status: 'final'}],
-      explanation: 'only 0.000009 ETH-USDC came, which is too little to count as a payment',
+      explanation: 'only 0.000009 USDC came, which is too little to count as a payment',
     })
     await money.api.query('select app.cancel_payment_request($1, $2)', [merchantId, one.external_id])
     await requests.expire([other.id])
@@ -281,7 +281,7 @@ describe('what is too little to be a payment', () => {
     expect(await shown(made)).toMatchObject({
       status: 'paid',
       shortfall: '0.000009',
-      explanation: '0.000009 ETH-USDC did not come, which is too little to be asked for',
+      explanation: '0.000009 USDC did not come, which is too little to be asked for',
     })
     expect(await requests.events(made.id)).toEqual(['detected', 'partially_paid', 'partially_paid', 'paid'])
   })

@@ -355,8 +355,11 @@ new IntersectionObserver(([entry]) => {
 const until = /** @type {HTMLTimeElement} */ (document.querySelector('time'))
 until.textContent = new Date(until.dateTime).toLocaleString(language, {
   ...latin,
-  dateStyle: 'medium',
-  timeStyle: 'short',
+  month: 'short',
+  day: 'numeric',
+  hour: 'numeric',
+  minute: '2-digit',
+  timeZoneName: 'short',
 })
 show(shown)
 nextAskAt = dueAt()

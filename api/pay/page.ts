@@ -4,12 +4,11 @@
 import {readFileSync} from 'node:fs'
 import {textOn} from '../../base/colour.ts'
 import {type Html, html} from '../../base/html.ts'
-import {type ChainSettings, familyOf} from '../../chains/families.ts'
-import {isMainNetwork} from '../../chains/registry.ts'
+import type {ChainSettings} from '../../chains/families.ts'
 import {designTokens, securityPolicy} from '../page-headers.ts'
 import type {Words} from './languages/en.ts'
 import {copyPicture, mark, picture} from './marks.ts'
-import {msToFinal, networkOf, type Payment} from './payment.ts'
+import {isTest, msToFinal, networkOf, type Payment} from './payment.ts'
 import type {ReceiptLine, Shown} from './shown.ts'
 import {languageCodes, languages, type Voice} from './voice.ts'
 
@@ -35,10 +34,9 @@ export interface Page {
 export function pageOf({token, payment, shown, settings, voice}: Page): string {
   const {merchant_name, brand, amount, return_url} = payment
   const {say} = voice
-  const isTest = payment.network !== null && !isMainNetwork(payment.network)
   const back = return_url !== null && linkTo(return_url, say('back', {merchant: merchant_name}), {isBack: true})
-  const body = html`<main data-token="${token}" data-language="${voice.language}" data-shown="${JSON.stringify(shown)}" data-words="${JSON.stringify(wordsOfScript(voice, networkOf(settings, payment.token)))}" data-sites="${JSON.stringify(brand.sites)}">
-${isTest && html`<p class="test">${say('test_network')} <bdi>(${familyOf(settings).networkName(settings)})</bdi></p>`}<header>${brand.has_logo && html`<img class="logo" src="${token}/logo.png" alt="">`}<div><p class="shop"><bdi>${merchant_name}</bdi></p><p class="soft"><bdi>${say('reference', {reference: payment.external_id})}</bdi> · <bdi dir="ltr">${amount} ${payment.token}</bdi></p></div>${languageSwitch(voice)}</header>
+  const body = html`<main data-token="${token}" data-language="${voice.language}" data-shown="${JSON.stringify(shown)}" data-words="${JSON.stringify(wordsOfScript(voice, networkOf(payment, settings)))}" data-sites="${JSON.stringify(brand.sites)}">
+${isTest(payment.network) && html`<p class="test">${say('test_network')}</p>`}<header>${brand.has_logo && html`<img class="logo" src="${token}/logo.png" alt="">`}<div><p class="shop"><bdi>${merchant_name}</bdi></p><p class="soft"><bdi>${say('reference', {reference: payment.external_id})}</bdi> · <bdi dir="ltr">${amount} ${payment.token}</bdi></p></div>${languageSwitch(voice)}</header>
 <div class="columns"><div class="first">
 ${statusOf(shown, voice)}
 ${dueOf({token, payment, shown, settings, voice})}
@@ -91,8 +89,8 @@ function statusOf(shown: Shown, {say}: Voice): Html {
 /** What to send. */
 function dueOf({payment, shown, settings, voice: {say}}: Page): Html {
   const {token, chain} = payment
-  return html`<section id="due"${hiddenUnless(shown.due !== null)}><p class="soft">${say('send_exactly')}</p><div class="copied figure" dir="ltr"><p><span id="amount">${shown.due}</span> ${token}</p>${copyButton('amount', say)}</div>
-<p class="only">${mark(chain, token, token === settings.chain.assets[0].token)}<strong id="only">${say('only', {token, network: networkOf(settings, token)})}</strong></p></section>`
+  return html`<section id="due"${hiddenUnless(shown.due !== null)}><p class="soft">${say('send_exactly')}</p><div class="copied figure"><p dir="ltr"><span id="amount">${shown.due}</span> ${token}</p>${copyButton('amount', say)}</div>
+<p class="only">${mark(chain, token, token === settings.chain.assets[0].token)}<strong id="only">${say('only', {token, network: networkOf(payment, settings)})}</strong></p></section>`
 }
 
 /** How to send it. */
@@ -100,7 +98,7 @@ function howOf({token: page, payment: {address}, shown, voice: {say}}: Page): Ht
   const isAddress = shown.code === address
   const isDue = shown.due !== null
   return html`<section id="how"${hiddenUnless(isDue)}><img id="code"${isDue && html` src="${page}/qr.svg"`} alt="${say(isAddress ? 'code_of_address' : 'code_of_payment')}" width="200" height="200">
-<div class="copied" dir="ltr"><code id="address">${chunksOf(address)}</code>${copyButton('address', say)}</div>
+<div class="copied"><code id="address" dir="ltr">${chunksOf(address)}</code>${copyButton('address', say)}</div>
 <p id="note" class="soft"${hiddenUnless(isAddress)}>${say('enter_amount')}</p>
 <div id="wallets"${hiddenUnless(shown.wallet !== null)}></div><a id="wallet" class="button" target="_top" href="${shown.uri}"${hiddenUnless(!isAddress)}>${say('open_wallet')}</a>
 <p id="wallet-says" role="status"></p>

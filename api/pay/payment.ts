@@ -6,6 +6,7 @@ import {isColour} from '../../base/colour.ts'
 import {formatUnits, parseUnits} from '../../base/units.ts'
 import {type ChainSettings, familyOf, formsOf} from '../../chains/families.ts'
 import {codeFor} from '../../chains/payment-code.ts'
+import {isMainNetwork} from '../../chains/registry.ts'
 import {chainCode} from '../../reading/fields.ts'
 import type {ReceiptLine, Shown, State} from './shown.ts'
 import type {Voice} from './voice.ts'
@@ -94,13 +95,16 @@ export async function shownOf(payment: Payment, settings: ChainSettings, voice: 
   }
 }
 
-/** The network in words that cannot be mistaken: Tron (TRC-20). */
-export function networkOf({chain}: ChainSettings, token: string): string {
-  const {tokenStandard} = familyOf(chain)
-  return token === chain.assets[0].token || !tokenStandard
-    ? chain.displayName
-    : `${chain.displayName} (${tokenStandard})`
+/** The network in words that cannot be mistaken: Tron (TRC-20), or Tron nile (TRC-20) where coins are worth nothing. */
+export function networkOf({network, token}: Payment, settings: ChainSettings): string {
+  const {chain} = settings
+  const {tokenStandard, networkName} = familyOf(chain)
+  const name = isTest(network) ? `${chain.displayName} ${networkName(settings)}` : chain.displayName
+  return token === chain.assets[0].token || !tokenStandard ? name : `${name} (${tokenStandard})`
 }
+
+/** `network`: its CAIP-2 id. */
+export const isTest = (network: string | null): boolean => network !== null && !isMainNetwork(network)
 
 const transactionUrl = (settings: ChainSettings, txid: string) =>
   familyOf(settings).explorer?.(settings)?.replace('{txid}', txid) ?? null
@@ -125,7 +129,7 @@ function wayOf({confirmations, pace}: Payment, settings: ChainSettings): Way {
     confirmations: count,
     needed,
     msLeft: needed && pace ? Math.max(1, needed - count) * pace.block_ms : undefined,
-    progress: needed ? count / (needed + 1) : 0, // never full: only a final block ends it
+    progress: needed ? (0.9 * count) / needed : 0, // never full: only a final block ends it
   }
 }
 
@@ -142,7 +146,7 @@ function receiptOf(payment: Payment, settings: ChainSettings, {say, time, isolat
     line(say('asked'), `${payment.amount} ${token}`),
     line(say('received_in_all'), `${payment.amount_received} ${token}`),
     ...(paid_at ? [line(say('paid_on'), time(paid_at))] : []),
-    line(say('network'), networkOf(settings, token)),
+    line(say('network'), networkOf(payment, settings)),
     line(say('address'), payment.address),
     ...payment.receipts.map(
       ({txid, amount}): ReceiptLine => [
@@ -204,7 +208,7 @@ const texts: Record<State, (payment: Payment, more: More) => [heading: string, .
   ],
   late: (payment, more) =>
     payment.status === 'paid'
-      ? [more.voice.say('paid_late'), ...soFar(payment, more), more.voice.say('was_late')]
+      ? [more.voice.say('paid_late'), ...soFar(payment, more), more.voice.say('enough'), more.voice.say('was_late')]
       : [more.voice.say('seen_late'), ...soFar(payment, more), more.voice.say('will_count')],
   expired: (_payment, {voice: {say}}) => [say('expired'), say('send_nothing'), say('still_counts')],
   cancelled: (_payment, {voice: {say}}) => [say('cancelled'), say('send_nothing'), say('still_counts')],

@@ -342,7 +342,7 @@ describe.skipIf(!hasChromium)('the page in Chromium (skipped without one: set CH
     const printed = await page.evaluate(`document.querySelector('main').innerText`) // without what is hidden
     expect(printed).toMatch(
       new RegExp(
-        `Paid\\n.*Reference\\n+${made.external_id}\\n.*Network\\n+Ethereum \\(ERC-20\\)\\n.*${made.address}`,
+        `Paid\\n.*Reference\\n+${made.external_id}\\n.*Network\\n+Ethereum chain 11155111 \\(ERC-20\\)\\n.*${made.address}`,
         's',
       ),
     )
@@ -357,7 +357,7 @@ describe.skipIf(!hasChromium)('the page in Chromium (skipped without one: set CH
     const button = page.getByRole('button', {name: 'Pay with <b>Wallet</b>'})
     await answer({code: 4902})
     await button.click()
-    await page.getByText('does not know the network Ethereum (ERC-20)').waitFor()
+    await page.getByText('does not know the network Ethereum chain 11155111 (ERC-20)').waitFor()
     await answer({code: 4001})
     await button.click()
     await page.getByText('Your wallet has sent nothing.').waitFor()

@@ -38,8 +38,10 @@ export const de: Words = {
     'Ihre Wallet kennt das Netz {network} nicht. Fügen Sie es dort hinzu, oder senden Sie den Betrag selbst an die Adresse.',
 
   next: 'Wie es weitergeht',
-  next_send: 'Senden Sie den Betrag von Ihrer Wallet oder von einer Börse.',
-  next_seen: 'Diese Seite zeigt Ihre Zahlung, sobald das Netz sie hat.',
+  next_send:
+    'Senden Sie von Ihrer Wallet oder von einer Börse. Wird eine Gebühr vom Betrag abgezogen, rechnen Sie sie dazu: Der ganze Betrag muss ankommen.',
+  next_seen:
+    'Senden Sie nur einmal. Diese Seite zeigt die Zahlung, sobald das Netz sie hat: nach einigen Minuten, von einer Börse auch später.',
   next_final_in: 'Etwa {time} später ist sie endgültig, und {merchant} weiß, dass Sie bezahlt haben.',
   next_final: 'Sobald sie endgültig ist, weiß {merchant}, dass Sie bezahlt haben.',
 
@@ -59,7 +61,7 @@ export const de: Words = {
   expired: 'Diese Anfrage ist abgelaufen',
   cancelled: 'Diese Anfrage wurde storniert',
   send_nothing: 'Bitte senden Sie nichts mehr, und bitten Sie den Händler um eine neue.',
-  still_counts: 'Was Sie schon gesendet haben, zählt auch noch, wenn es ankommt.',
+  still_counts: 'Wenn Sie schon gesendet haben, zahlen Sie nicht noch einmal: Es zählt auch noch, wenn es ankommt.',
   other_came: 'An diese Adresse wurde etwas anderes gesendet. Es bezahlt diese Anfrage nicht: Fragen Sie den Händler.',
   underpaid: 'Es wurde zu wenig bezahlt',
   underpaid_text:

@@ -1,7 +1,7 @@
 /** The texts of the payment page. {…} is filled in; other languages have the same keys, and the same in braces. */
 export const en = {
   language: 'English',
-  test_network: 'Test network: the coins here are worth nothing',
+  test_network: 'Test network: coins are worth nothing',
   reference: 'Reference {reference}',
 
   send_exactly: 'Send exactly',
@@ -37,8 +37,10 @@ export const en = {
     'Your wallet does not know the network {network}. Add it there, or send the amount to the address yourself.',
 
   next: 'What happens next',
-  next_send: 'Send the amount from your wallet, or from an exchange.',
-  next_seen: 'This page shows your payment as soon as the network has it.',
+  next_send:
+    'Send it from your wallet, or from an exchange. If a fee is taken out of the amount, add it: the whole amount must arrive.',
+  next_seen:
+    'Send it once. This page shows it as soon as the network has it: after some minutes, and later from an exchange.',
   next_final_in: 'About {time} later it is final, and {merchant} knows that you have paid.',
   next_final: 'Once it is final, {merchant} knows that you have paid.',
 
@@ -58,7 +60,7 @@ export const en = {
   expired: 'This request has expired',
   cancelled: 'This request was cancelled',
   send_nothing: 'Please send nothing any more, and ask the merchant for a new one.',
-  still_counts: 'What you have sent already still counts when it arrives.',
+  still_counts: 'If you have sent it already, do not pay again: it still counts when it arrives.',
   other_came: 'Something else was sent to this address. It does not pay this request: ask the merchant.',
   underpaid: 'Too little was paid',
   underpaid_text: 'The request has ended. Please send nothing any more, and ask the merchant how to go on.',

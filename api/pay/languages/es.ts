@@ -38,8 +38,10 @@ export const es: Words = {
     'Su monedero no conoce la red {network}. Añádala allí, o envíe usted mismo el importe a la dirección.',
 
   next: 'Qué pasa después',
-  next_send: 'Envíe el importe desde su monedero o desde una casa de cambio.',
-  next_seen: 'Esta página muestra su pago en cuanto la red lo tiene.',
+  next_send:
+    'Envíelo desde su monedero o desde una casa de cambio. Si se descuenta una comisión del importe, súmela: debe llegar el importe entero.',
+  next_seen:
+    'Envíelo una sola vez. Esta página lo muestra en cuanto la red lo tiene: en unos minutos, y más tarde desde una casa de cambio.',
   next_final_in: 'Unos {time} después es definitivo, y {merchant} sabe que ha pagado.',
   next_final: 'Cuando sea definitivo, {merchant} sabrá que ha pagado.',
 
@@ -59,9 +61,9 @@ export const es: Words = {
   expired: 'Esta solicitud ha caducado',
   cancelled: 'Esta solicitud se ha cancelado',
   send_nothing: 'No envíe nada más, por favor, y pida una nueva al comercio.',
-  still_counts: 'Lo que ya haya enviado todavía cuenta cuando llegue.',
+  still_counts: 'Si ya lo ha enviado, no pague otra vez: todavía cuenta cuando llegue.',
   other_came: 'Se ha enviado otra cosa a esta dirección. No paga esta solicitud: pregunte al comercio.',
-  underpaid: 'Se ha pagado demasiado poco',
+  underpaid: 'Se ha pagado menos de lo pedido',
   underpaid_text: 'La solicitud ha terminado. No envíe nada más, por favor, y pregunte al comercio cómo seguir.',
   in_time: 'Se envió a tiempo, y llega tarde si ningún bloque lo tiene antes de {time}.',
 

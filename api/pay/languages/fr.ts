@@ -38,8 +38,10 @@ export const fr: Words = {
     'Votre portefeuille ne connaît pas le réseau {network}. Ajoutez-le, ou envoyez vous-même le montant à l’adresse.',
 
   next: 'La suite',
-  next_send: 'Envoyez le montant depuis votre portefeuille ou une plateforme d’échange.',
-  next_seen: 'Cette page affiche votre paiement dès que le réseau l’a reçu.',
+  next_send:
+    'Envoyez-le depuis votre portefeuille ou une plateforme d’échange. Si des frais sont déduits du montant, ajoutez-les : le montant entier doit arriver.',
+  next_seen:
+    'Envoyez-le une seule fois. Cette page l’affiche dès que le réseau l’a reçu : après quelques minutes, et plus tard depuis une plateforme d’échange.',
   next_final_in: 'Environ {time} plus tard, il est définitif, et {merchant} sait que vous avez payé.',
   next_final: 'Dès qu’il est définitif, {merchant} sait que vous avez payé.',
 
@@ -60,7 +62,7 @@ export const fr: Words = {
   expired: 'Cette demande a expiré',
   cancelled: 'Cette demande a été annulée',
   send_nothing: 'N’envoyez plus rien, s’il vous plaît, et demandez-en une nouvelle au commerçant.',
-  still_counts: 'Ce que vous avez déjà envoyé compte encore à son arrivée.',
+  still_counts: 'Si vous l’avez déjà envoyé, ne payez pas une deuxième fois : il compte encore à son arrivée.',
   other_came: 'Autre chose a été envoyé à cette adresse. Cela ne paie pas cette demande : demandez au commerçant.',
   underpaid: 'Le montant payé est insuffisant',
   underpaid_text:

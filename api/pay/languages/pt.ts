@@ -38,8 +38,10 @@ export const pt: Words = {
     'A sua carteira não conhece a rede {network}. Adicione-a, ou envie você mesmo o valor para o endereço.',
 
   next: 'O que acontece a seguir',
-  next_send: 'Envie o valor da sua carteira ou de uma corretora.',
-  next_seen: 'Esta página mostra o seu pagamento assim que a rede o tiver.',
+  next_send:
+    'Envie da sua carteira ou de uma corretora. Se uma taxa for descontada do valor, some-a: o valor inteiro tem de chegar.',
+  next_seen:
+    'Envie uma só vez. Esta página mostra o pagamento assim que a rede o tiver: em alguns minutos, e mais tarde de uma corretora.',
   next_final_in: 'Cerca de {time} depois é definitivo, e {merchant} sabe que pagou.',
   next_final: 'Quando for definitivo, {merchant} saberá que pagou.',
 
@@ -59,7 +61,7 @@ export const pt: Words = {
   expired: 'Este pedido expirou',
   cancelled: 'Este pedido foi cancelado',
   send_nothing: 'Não envie mais nada, por favor, e peça um novo à loja.',
-  still_counts: 'O que já enviou ainda conta quando chegar.',
+  still_counts: 'Se já enviou, não pague outra vez: ainda conta quando chegar.',
   other_came: 'Foi enviada outra coisa para este endereço. Não paga este pedido: pergunte à loja.',
   underpaid: 'Foi pago menos do que o pedido',
   underpaid_text: 'O pedido terminou. Não envie mais nada, por favor, e pergunte à loja como continuar.',

@@ -36,8 +36,10 @@ export const tr: Words = {
   wallet_network: 'Cüzdanınız {network} ağını tanımıyor. Ağı cüzdana ekleyin ya da tutarı adrese kendiniz gönderin.',
 
   next: 'Sonra ne olur',
-  next_send: 'Tutarı cüzdanınızdan veya bir borsadan gönderin.',
-  next_seen: 'Ağ ödemenizi alır almaz bu sayfa gösterir.',
+  next_send:
+    'Cüzdanınızdan veya bir borsadan gönderin. Tutardan ücret kesiliyorsa onu ekleyin: tutarın tamamı ulaşmalıdır.',
+  next_seen:
+    'Yalnızca bir kez gönderin. Ağ ödemeyi alır almaz bu sayfa gösterir: birkaç dakika sonra, borsadan daha geç.',
   next_final_in: 'Yaklaşık {time} sonra kesinleşir ve {merchant} ödediğinizi bilir.',
   next_final: 'Kesinleştiğinde {merchant} ödediğinizi bilir.',
 
@@ -57,7 +59,7 @@ export const tr: Words = {
   expired: 'Bu isteğin süresi doldu',
   cancelled: 'Bu istek iptal edildi',
   send_nothing: 'Lütfen artık hiçbir şey göndermeyin ve satıcıdan yenisini isteyin.',
-  still_counts: 'Önceden gönderdiğiniz, geldiğinde yine sayılır.',
+  still_counts: 'Zaten gönderdiyseniz yeniden ödemeyin: geldiğinde yine sayılır.',
   other_came: 'Bu adrese başka bir şey gönderildi. Bu isteği ödemez: satıcıya sorun.',
   underpaid: 'Eksik ödendi',
   underpaid_text: 'İstek sona erdi. Lütfen artık hiçbir şey göndermeyin ve nasıl devam edileceğini satıcıya sorun.',

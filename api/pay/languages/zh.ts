@@ -35,8 +35,8 @@ export const zh: Words = {
   wallet_network: '您的钱包不认识网络 {network}。请在钱包中添加它，或自己把金额发送到该地址。',
 
   next: '接下来会怎样',
-  next_send: '从您的钱包或交易所发送该金额。',
-  next_seen: '网络一收到您的付款，本页就会显示。',
+  next_send: '从您的钱包或交易所发送。如果手续费从金额中扣除，请加上它：到账金额必须是全额。',
+  next_seen: '只发送一次。网络一收到，本页就会显示：需要几分钟，从交易所发送则更久。',
   next_final_in: '大约 {time}后付款最终确认，{merchant} 就知道您已付款。',
   next_final: '付款最终确认后，{merchant} 就知道您已付款。',
 
@@ -56,7 +56,7 @@ export const zh: Words = {
   expired: '此订单已过期',
   cancelled: '此订单已取消',
   send_nothing: '请不要再发送任何款项，并向商家索取新的付款请求。',
-  still_counts: '您已经发送的款项到达后仍然有效。',
+  still_counts: '如果您已经发送，请不要再次付款：到达后仍然有效。',
   other_came: '有其他资产，或其他网络的资产发送到了此地址。它不能支付此订单：请咨询商家。',
   underpaid: '付款不足',
   underpaid_text: '此订单已结束。请不要再发送任何款项，并询问商家如何继续。',

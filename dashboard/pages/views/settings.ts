@@ -3,7 +3,9 @@ import {html} from '../../../base/html.ts'
 import {alert, button, card, formId, notice, select} from '../../components.ts'
 import {type Fields, one, type View} from '../view.ts'
 
-/** Zones that programs still know by the name of before, of those that people look for (the file backward of tzdata). */
+/**
+ * Zones that programs still know by the name of before, of those that people look for (the file backward of tzdata).
+ */
 const renamed: Record<string, string> = {
   'Africa/Asmera': 'Africa/Asmara',
   'America/Buenos_Aires': 'America/Argentina/Buenos_Aires',

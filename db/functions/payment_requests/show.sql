@@ -40,7 +40,8 @@ language sql stable security definer set search_path = pg_catalog as $$
       app.decimal(app.payment_missing(r), a.decimals) as amount_missing,
       (select min(app.confirmations(r.chain, c.block_height)) from app.receipt c where c.payment_request_id = r.id and c.status = 'pending')
         as confirmations,
-      r.late, r.txid, app.iso(least(r.expires_at, r.cancelled_at)) as expires_at,
+      r.late, coalesce(r.txid, (select c.txid from app.receipt c where c.payment_request_id = r.id order by c.seq desc limit 1)) as txid,
+      app.iso(least(r.expires_at, r.cancelled_at)) as expires_at,
       (select app.iso(r.decide_at) where r.status = 'detected' and r.expired_at is not null) as late_at, r.external_id, r.return_url,
       app.iso(r.created_at) as created_at, app.iso(r.paid_at) as paid_at, (select c.network from chain.cursor c where c.chain = r.chain) as network, app.pace_of(r.chain) as pace,
       r.status <> 'paid' and exists (select from app.not_counted(r.id) n where n.is_open) as has_other,
