@@ -1,10 +1,12 @@
 // Live parts of pages: a stream of server-sent events for each open page. Promises: a stream says only that there is
 // news, never what, and the page then asks for its part as whoever it is by then; a stream that has none says every 15
-// seconds that it lives; it ends with what it is about;
-// one query a second serves all open pages, however many there are; nothing of this is in the path of money.
+// seconds that it lives; it ends with what it is about; one query a second serves all open pages, and costs no more
+// however many there are: of more than 500, each is told some seconds later; nothing of this is in the path of money.
 import type {ServerResponse} from 'node:http'
 
 const pollMs = 1000
+/** Asked about in one query; of more keys, each is asked about in its turn. */
+const keysAtOnce = 500
 const quietMs = 15_000
 /** Of what a reader has not taken; one that stands still takes nothing. */
 const longestBufferBytes = 16 * 1024
@@ -18,7 +20,7 @@ interface Stream {
 
 export interface LiveOptions {
   /**
-   * Asked once a second while pages are open: for each of their keys a text that changes whenever there is news; none
+   * Asked once a second while pages are open: for each of these keys a text that changes whenever there is news; none
    * for a key that is gone.
    */
   ask(keys: string[]): Promise<Map<string, string>>
@@ -34,6 +36,8 @@ export class Live {
   readonly #options: LiveOptions
   readonly #streams = new Map<string, Set<Stream>>()
   #open = 0
+  /** Whose turn is still to come. */
+  #waiting: string[] = []
   #timer: NodeJS.Timeout | undefined
   #isFailing = false
   #isClosed = false
@@ -85,7 +89,9 @@ export class Live {
 
   async #poll(): Promise<void> {
     try {
-      this.#tell(await this.#options.ask([...this.#streams.keys()]))
+      if (this.#waiting.length === 0) this.#waiting = [...this.#streams.keys()]
+      const keys = this.#waiting.splice(0, keysAtOnce)
+      this.#tell(keys, await this.#options.ask(keys))
       this.#isFailing = false
     } catch (error) {
       this.#options.failed(error, !this.#isFailing)
@@ -94,10 +100,10 @@ export class Live {
     this.#timer = this.#streams.size && !this.#isClosed ? setTimeout(() => void this.#poll(), pollMs) : undefined
   }
 
-  #tell(newsOf: Map<string, string>): void {
-    for (const [key, streams] of this.#streams) {
+  #tell(keys: string[], newsOf: Map<string, string>): void {
+    for (const key of keys) {
       const news = newsOf.get(key)
-      for (const stream of streams) {
+      for (const stream of this.#streams.get(key) ?? []) {
         if (stream.raw.writableLength > longestBufferBytes) stream.raw.destroy()
         else if (news !== undefined) tell(stream, news)
         else if (stream.wroteAt < performance.now() - pollMs) this.#end(key, stream)

@@ -34,7 +34,7 @@ export function benchPayPage(): Promise<Result[]> {
       [keyHash],
     )
     await pool.query(
-      `insert into custody.address (address, family, derivation_index) select '0x' || lpad(to_hex(n), 40, 'a'), 'evm', n from generate_series(1, $1) n`,
+      `insert into custody.address (address, family, derivation_index) select '0xb' || lpad(to_hex(n), 39, '0'), 'evm', n from generate_series(1, $1) n`,
       [pages],
     )
     await pool.query(`select chain.anchor(chain, 'bench', 1, '0x', now()) from app.chain`)

@@ -443,7 +443,7 @@ describe.skipIf(!hasChromium)('the page in Chromium (skipped without one: set CH
     await page.getByRole('button', {name: 'Pay with crypto'}).click()
     await page.frameLocator('dialog iframe').getByRole('heading', {name: 'Waiting for your payment'}).waitFor()
     await page.getByRole('button', {name: 'Close'}).click()
-    expect(await page.locator('dialog').count()).toBe(0)
+    await page.locator('dialog').waitFor({state: 'detached'})
     await money.deposit(made.address, 1_000_000)
     await frame.getByRole('heading', {name: 'Paid'}).waitFor()
     const {external_id} = made
