@@ -3971,6 +3971,9 @@ CREATE OR REPLACE FUNCTION app.hold_back(of_chain text, of_token text, below num
 -- The addresses with gas that they are not likely to use and that is worth a sweep, and how much, in base units; the largest first.
 CREATE OR REPLACE FUNCTION app.idle_gas(of_chain text, most integer) RETURNS TABLE(address text, amount numeric) LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 1c85a14fc67dfa6aec04e55a704c9552;
 
+-- An amount with its token; decimals: null of a token that is not known.
+CREATE OR REPLACE FUNCTION app.in_words(amount numeric, token text, decimals integer) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE as 04c0cd62c3ba159f8295f460020f4d64;
+
 -- Whether this is the address that is asked for, in any case where the chain knows none.
 CREATE OR REPLACE FUNCTION app.is_address(of_chain text, address text, asked text) RETURNS boolean LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as b8b0691a5eceafcf3657226f1dc2f6c0;
 
@@ -4122,7 +4125,7 @@ CREATE OR REPLACE FUNCTION app.next_return_outgoing_payment(d app.deposit, of_ki
 CREATE OR REPLACE FUNCTION app.next_version(of_subject uuid) RETURNS integer LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 4c88579ed0d9ef7660eadc8386c80cc8;
 
 -- What came at the address of a payment request and does not pay it, and why, in words that follow a colon: the newest twenty, known tokens first. is_open: it waits for somebody to decide about it.
-CREATE OR REPLACE FUNCTION app.not_counted(of_request uuid) RETURNS TABLE(txid text, what text, why text, at timestamp with time zone, is_open boolean) LANGUAGE sql STABLE SECURITY DEFINER ROWS 1 SET search_path TO 'pg_catalog' as f28b382d0d570430ff3f1ba530b5e382;
+CREATE OR REPLACE FUNCTION app.not_counted(of_request uuid) RETURNS TABLE(txid text, what text, why text, at timestamp with time zone, is_open boolean) LANGUAGE sql STABLE SECURITY DEFINER ROWS 1 SET search_path TO 'pg_catalog' as 823357d8f37ff81d3452e6867279bcb0;
 
 -- Records when a receipt came: when it was first seen, or mined, whichever is earlier; and the time of the earliest block that held it.
 CREATE OR REPLACE FUNCTION app.note_arrival() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 8660bb33e8312c773a406ceed9fc0036;
@@ -6769,7 +6772,7 @@ CREATE OR REPLACE FUNCTION dashboard.delete_webhook_endpoint(token text, request
 CREATE OR REPLACE FUNCTION dashboard.delivery(token text, endpoint text, public_id text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 7fe10ba543b39b7221270bab435183e4;
 
 -- A delivery, the endpoint that it is for, and what it is about.
-CREATE OR REPLACE FUNCTION dashboard.delivery_item(d app.delivery) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as bba9a53a9b560befd56399aad48a5af6;
+CREATE OR REPLACE FUNCTION dashboard.delivery_item(d app.delivery) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 44c1e4a319ab3ca1a23b9d33c31ebac1;
 
 -- A page of the deliveries to an endpoint, the newest first.
 CREATE OR REPLACE FUNCTION dashboard.delivery_list(token text, endpoint text, filters jsonb, before text, size integer) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 16c62fcdcdd1f17a9397d1d0cc857236;
@@ -6793,7 +6796,7 @@ CREATE OR REPLACE FUNCTION dashboard.endpoints_of(merchant uuid) RETURNS json LA
 CREATE OR REPLACE FUNCTION dashboard.events_of(subject uuid) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 630b3a2e94414b301332f80ec70166cf;
 
 -- What has this transaction id (or the beginning of one, or its ends with … between), address (also of a sender, or that a payout went to), reference, token of a payment page, amount or id: the newest first, at most 20 of a sender and 10 of an amount in each token.
-CREATE OR REPLACE FUNCTION dashboard.find(token text, given text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 459677b2cce2aabe26c58b70548229c4;
+CREATE OR REPLACE FUNCTION dashboard.find(token text, given text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as a66c95f7bafdd08864b7cb956a8deb60;
 
 -- An invitation by the SHA-256 of its secret: open, used or old; its merchant; the e-mail address of the person, if it is a reset. Nulls if there is none.
 CREATE OR REPLACE FUNCTION dashboard.find_invitation(of_token_hash bytea, OUT state text, OUT merchant text, OUT email text) RETURNS record LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 764a1d4955b37d0a2660e5a24d33f0b6;
@@ -6956,6 +6959,9 @@ CREATE OR REPLACE FUNCTION dashboard.statement_rows(token text, filters jsonb, b
 
 -- The statements of some days, both included, in the merchant's time zone.
 CREATE OR REPLACE FUNCTION dashboard.statements(token text, from_day text, to_day text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as c028e928326e5ba9897bca78ca9eeafc;
+
+-- What events of this type are about, and how ids of that begin.
+CREATE OR REPLACE FUNCTION dashboard.subject_of(event_type text) RETURNS TABLE(kind text, prefix text) LANGUAGE sql IMMUTABLE PARALLEL SAFE ROWS 1 SET search_path TO 'pg_catalog' as ab0f959e2ea491ca0502bb7d4826b638;
 
 -- Sends an example of an event; returns the id of its delivery.
 CREATE OR REPLACE FUNCTION dashboard.test_webhook(token text, request uuid, public_id text, of_type text) RETURNS json LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as adc1d3d95582cb05e5aba3c4326f6605;

@@ -37,7 +37,7 @@ export function pageOf({token, payment, shown, settings, voice}: Page): string {
   const back = return_url !== null && linkTo(return_url, say('back', {merchant: merchant_name}), {isBack: true})
   const body = html`<main data-token="${token}" data-language="${voice.language}" data-shown="${JSON.stringify(shown)}" data-words="${JSON.stringify(wordsOfScript(voice, networkOf(payment, settings)))}" data-sites="${JSON.stringify(brand.sites)}">
 ${isTest(payment.network) && html`<p class="test">${say('test_network')}</p>`}<header>${brand.has_logo && html`<img class="logo" src="${token}/logo.png" alt="">`}<div><p class="shop"><bdi>${merchant_name}</bdi></p><p class="soft"><bdi>${say('reference', {reference: payment.external_id})}</bdi> · <bdi dir="ltr">${amount} ${payment.token}</bdi></p></div>${languageSwitch(voice)}</header>
-<div class="columns"><div class="first">
+<div class="columns"><div>
 ${statusOf(shown, voice)}
 ${dueOf({token, payment, shown, settings, voice})}
 ${receiptOf(shown.receipt, voice)}
@@ -136,7 +136,7 @@ function receiptOf(lines: ReceiptLine[] | null, {say}: Voice): Html {
     ([label, value, url]) =>
       html`<div><dt>${label}</dt><dd>${url ? linkTo(url, value) : html`<bdi>${value}</bdi>`}</dd></div>`,
   )
-  return html`<section id="receipt"${hiddenUnless(lines !== null)}><h2>${say('receipt')}</h2><dl id="lines">${shown}</dl><button type="button" id="print" class="plain" hidden>${say('print')}</button></section>`
+  return html`<section id="receipt"${hiddenUnless(lines !== null)}><h2>${say('receipt')}</h2><dl id="lines">${shown}</dl><button type="button" id="print" hidden>${say('print')}</button></section>`
 }
 
 function languageSwitch({language, say}: Voice): Html {

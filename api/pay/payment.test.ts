@@ -8,7 +8,6 @@ import {voiceFor} from './voice.ts'
 const payment: Payment = {
   chain: 'BTC',
   token: 'BTC',
-  display_name: 'Bitcoin',
   merchant_name: 'Shop',
   brand: {accent: null, site_url: null, help_url: null, has_logo: false, sites: []},
   address: 'tb1q',

@@ -19,7 +19,6 @@ const secondsBetweenLatePolls = 15
 export const Payment = z.object({
   chain: chainCode,
   token: z.string(),
-  display_name: z.string(),
   merchant_name: z.string(),
   brand: z.object({
     accent: z.string().refine(isColour).nullable(),

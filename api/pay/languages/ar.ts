@@ -8,7 +8,6 @@ export const ar: Words = {
   send_exactly: 'أرسل بالضبط',
   only: 'أرسل فقط {token} على {network}',
   only_counts: 'أي شيء آخر يُرسل إلى هذا العنوان لا يدفع هذا الطلب وقد يضيع: اسأل التاجر.',
-  amount: 'المبلغ',
   address: 'العنوان',
   copy: 'نسخ',
   copy_amount: 'نسخ المبلغ',

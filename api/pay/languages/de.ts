@@ -9,7 +9,6 @@ export const de: Words = {
   only: 'Senden Sie nur {token} auf {network}',
   only_counts:
     'Alles andere, was an diese Adresse gesendet wird, bezahlt diese Anfrage nicht und kann verloren sein: Fragen Sie den Händler.',
-  amount: 'Betrag',
   address: 'Adresse',
   copy: 'Kopieren',
   copy_amount: 'Betrag kopieren',

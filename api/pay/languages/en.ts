@@ -8,7 +8,6 @@ export const en = {
   only: 'Send only {token} on {network}',
   only_counts:
     'Anything else that is sent to this address does not pay this request, and may be lost: ask the merchant.',
-  amount: 'Amount',
   address: 'Address',
   copy: 'Copy',
   copy_amount: 'Copy the amount',

@@ -9,7 +9,6 @@ export const es: Words = {
   only: 'Envíe solo {token} en {network}',
   only_counts:
     'Cualquier otra cosa que se envíe a esta dirección no paga esta solicitud y puede perderse: pregunte al comercio.',
-  amount: 'Importe',
   address: 'Dirección',
   copy: 'Copiar',
   copy_amount: 'Copiar el importe',

@@ -9,7 +9,6 @@ export const fr: Words = {
   only: 'Envoyez uniquement {token} sur {network}',
   only_counts:
     'Tout autre envoi à cette adresse ne paie pas cette demande et peut être perdu : demandez au commerçant.',
-  amount: 'Montant',
   address: 'Adresse',
   copy: 'Copier',
   copy_amount: 'Copier le montant',

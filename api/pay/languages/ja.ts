@@ -9,7 +9,6 @@ export const ja: Words = {
   only: '{network} の {token} だけを送金してください',
   only_counts:
     'このアドレスに送られたその他のものは、この請求の支払いにならず、失われることがあります。お店にお問い合わせください。',
-  amount: '金額',
   address: 'アドレス',
   copy: 'コピー',
   copy_amount: '金額をコピー',

@@ -9,7 +9,6 @@ export const pt: Words = {
   only: 'Envie apenas {token} na rede {network}',
   only_counts:
     'Qualquer outra coisa enviada para este endereço não paga este pedido e pode perder-se: pergunte à loja.',
-  amount: 'Valor',
   address: 'Endereço',
   copy: 'Copiar',
   copy_amount: 'Copiar o valor',

@@ -8,7 +8,6 @@ export const tr: Words = {
   send_exactly: 'Tam olarak gönderin',
   only: 'Yalnızca {network} ağında {token} gönderin',
   only_counts: 'Bu adrese gönderilen diğer her şey bu isteği ödemez ve kaybolabilir: satıcıya sorun.',
-  amount: 'Tutar',
   address: 'Adres',
   copy: 'Kopyala',
   copy_amount: 'Tutarı kopyala',

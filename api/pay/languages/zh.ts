@@ -8,7 +8,6 @@ export const zh: Words = {
   send_exactly: '请准确发送',
   only: '只能在 {network} 上发送 {token}',
   only_counts: '发送到此地址的其他资产，或通过其他网络发送的资产，都不能支付此订单，并且可能丢失：请咨询商家。',
-  amount: '金额',
   address: '地址',
   copy: '复制',
   copy_amount: '复制金额',

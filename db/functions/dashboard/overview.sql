@@ -67,8 +67,7 @@ begin
     join app.asset a on a.chain = d.chain and a.token = d.token
     where d.merchant_id = merchant and d.credited and d.user_id is not null
     union all
-    select 'not_credited', app.public_id('usr', u.user_id), null, coalesce(app.decimal(d.amount, a.decimals) || ' ' || d.token,
-        d.amount || ' base units of the token ' || d.token) || ' on ' || d.chain || ', not credited: ' || case o.decision
+    select 'not_credited', app.public_id('usr', u.user_id), null, app.in_words(d.amount, d.token, a.decimals) || ' on ' || d.chain || ', not credited: ' || case o.decision
           when 'return' then 'the operator sends it back, or has' else app.words_of_unattributed(app.why_unattributed(app.is_from_protocol(d.transfer_kind,
             d.output_index, d.token), a.token is not null, u.is_provisioned, d.token, null)) end,
       d.created_at
@@ -120,8 +119,7 @@ begin
     where e.id = dashboard.uuid_of('evt_test', given) and e.merchant_id = merchant and e.is_test and w.deleted_at is null
     union all
     select k.kind, coalesce(r.external_id, app.public_id(k.prefix, e.subject_id)), null, e.type, e.created_at
-    from app.event e join (values ('deposit.', 'deposit', 'dep'), ('payout.', 'payout', 'pay'), ('webhook_endpoint.', 'endpoint', 'whe'),
-        ('payment_request.', 'payment_request', 'prq')) k (type, kind, prefix) on starts_with(e.type, k.type)
+    from app.event e join lateral dashboard.subject_of(e.type) k on true
       left join app.payment_request r on r.id = e.subject_id
     where e.id = dashboard.uuid_of('evt', given) and e.merchant_id = merchant and not e.is_test
     union all

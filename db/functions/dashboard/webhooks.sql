@@ -53,6 +53,13 @@ $$;
 comment on function dashboard.webhook_endpoint is 'An endpoint.';
 grant execute on function dashboard.webhook_endpoint to sluice_dashboard;
 
+create or replace function dashboard.subject_of(event_type text) returns table (kind text, prefix text)
+language sql immutable parallel safe rows 1 set search_path = pg_catalog as $$
+  select k.kind, k.prefix from (values ('deposit.', 'deposit', 'dep'), ('payout.', 'payout', 'pay'), ('webhook_endpoint.', 'endpoint', 'whe'),
+    ('payment_request.', 'payment_request', 'prq')) k (beginning, kind, prefix) where starts_with(event_type, k.beginning)
+$$;
+comment on function dashboard.subject_of is 'What events of this type are about, and how ids of that begin.';
+
 create or replace function dashboard.delivery_item(d app.delivery) returns json
 language sql stable set search_path = pg_catalog as $$
   select app.with_more(app.delivery_item(d), row_to_json(more)) from app.webhook_endpoint w
@@ -60,8 +67,7 @@ language sql stable set search_path = pg_catalog as $$
     (select json_build_object('kind', k.kind, 'id', coalesce(e.payload ->> 'external_id', app.public_id(k.prefix, e.subject_id)),
         'label', case k.kind when 'payment_request' then e.payload ->> 'external_id' when 'endpoint' then w.url
           else coalesce(coalesce(e.payload ->> 'amount', e.payload ->> 'net') || ' ' || (e.payload ->> 'token'), app.public_id(k.prefix, e.subject_id)) end)
-      from app.event e join (values ('deposit.', 'deposit', 'dep'), ('payout.', 'payout', 'pay'), ('webhook_endpoint.', 'endpoint', 'whe'),
-        ('payment_request.', 'payment_request', 'prq')) k (type, kind, prefix) on starts_with(e.type, k.type)
+      from app.event e join lateral dashboard.subject_of(e.type) k on true
       where e.id = d.event_id and not e.is_test) as about) more
   where w.id = d.endpoint_id
 $$;

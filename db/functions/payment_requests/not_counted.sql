@@ -3,7 +3,7 @@
 
 create or replace function app.not_counted(of_request uuid) returns table (txid text, what text, why text, at timestamptz, is_open boolean)
 language sql stable security definer rows 1 set search_path = pg_catalog as $$
-  select d.txid, coalesce(app.decimal(d.amount, a.decimals) || ' ' || d.token, d.amount || ' base units of the token ' || d.token)
+  select d.txid, app.in_words(d.amount, d.token, a.decimals)
       || case when d.chain <> r.chain then ' on ' || d.chain else '' end,
     case when d.status = 'reorged' then 'its block left the chain (a reorganisation), and it counts again if another block takes it'
       when d.credited then 'it was not asked for, and the operator added it to the balance'
@@ -21,6 +21,11 @@ language sql stable security definer rows 1 set search_path = pg_catalog as $$
   order by a.token is null, d.seq desc limit 20 -- tokens that nobody knows are as a rule spam
 $$;
 comment on function app.not_counted is 'What came at the address of a payment request and does not pay it, and why, in words that follow a colon: the newest twenty, known tokens first. is_open: it waits for somebody to decide about it.';
+
+create or replace function app.in_words(amount numeric, token text, decimals int) returns text
+language sql immutable parallel safe
+return coalesce(app.decimal(amount, decimals) || ' ' || token, amount || ' base units of the token ' || token);
+comment on function app.in_words is 'An amount with its token; decimals: null of a token that is not known.';
 
 create or replace function app.operator_can() returns text
 language sql immutable parallel safe
