@@ -8,6 +8,7 @@ import type {TestProject} from 'vitest/node'
 import {migrate} from '../../db/migrate/migrate.ts'
 import {startPostgres} from '../../db/server/embedded.ts'
 import {createDatabase, templateName, urlOf} from './database.ts'
+import {scratchFolder} from './scratch.ts'
 
 declare module 'vitest' {
   export interface ProvidedContext {
@@ -29,7 +30,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   mkdirSync(process.env.NODE_COMPILE_CACHE, {recursive: true})
   chmodSync(process.env.NODE_COMPILE_CACHE, 0o1777) // as root, the processes of a service are other users
   const given = process.env.SLUICE_TEST_DATABASE_URL
-  const directory = mkdtempSync(path.join(tmpdir(), 'sluice-test-'))
+  const directory = mkdtempSync(path.join(scratchFolder(), 'sluice-test-'))
   chmodSync(directory, 0o755) // as root, the server runs as another user
   const server = given
     ? undefined

@@ -1,12 +1,12 @@
 // The operating system's view of a service under test.
 import {chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync} from 'node:fs'
-import {tmpdir} from 'node:os'
 import path from 'node:path'
+import {scratchFolder} from './scratch.ts'
 import {until} from './until.ts'
 
 /** A directory for SLUICE_HOME. Everybody may enter it: run by root, Postgres must reach it as another user. */
 export function newHome(): string {
-  const home = mkdtempSync(path.join(tmpdir(), 'sluice-home-'))
+  const home = mkdtempSync(path.join(scratchFolder(), 'sluice-home-'))
   chmodSync(home, 0o755)
   return home
 }

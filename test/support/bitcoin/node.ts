@@ -2,13 +2,13 @@
 import type {ChildProcess} from 'node:child_process'
 import {once} from 'node:events'
 import {mkdtemp, realpath, rm} from 'node:fs/promises'
-import {tmpdir} from 'node:os'
 import path from 'node:path'
 import type {BitcoinClient} from '../../../devnet/bitcoin/client.ts'
 import {findBitcoind, type NodeKind} from '../../../devnet/bitcoin/node.ts'
 import {killLeftover} from '../../../devnet/engine.ts'
 import {families} from '../../../devnet/families.ts'
 import {startDevnet} from '../../../devnet/start.ts'
+import {scratchFolder} from '../scratch.ts'
 
 export type BitcoinNode = NodeKind
 
@@ -34,7 +34,7 @@ export interface TestBitcoin {
 
 /** A new chain that mines on request only; on bitcoind if that is there and no node is named. */
 export async function startBitcoin({node}: {node?: BitcoinNode} = {}): Promise<TestBitcoin> {
-  const dir = await mkdtemp(path.join(tmpdir(), 'sluice-bitcoin-'))
+  const dir = await mkdtemp(path.join(scratchFolder(), 'sluice-bitcoin-'))
   const start = async () => startDevnet(await families.bitcoin(), {chain: 'BTC', dir, node})
   let started = await start()
   const {devnet, client} = started
