@@ -454,19 +454,25 @@ test('what else came to the address is said to the payer until it is decided, if
   expect(await says()).toBe(false)
 })
 
-test('a stream tells a page at once that something is new, and ends with the service', async () => {
+test('a stream tells a page at once what is new, in its language, and ends with the service', async () => {
   const made = await ask(1_000_000)
   expect((await get(`${'x'.repeat(32)}/events`)).status).toBe(404)
-  const reply = await get(`${made.page_token}/events`)
+  const reply = await get(`${made.page_token}/events?lang=de`)
   expect(reply.headers.get('content-type')).toBe('text/event-stream')
   const news = newsOf(reply)
-  await news.next() // what it begins with
+  const told = async () => {
+    const [, data] = /^event: news\ndata: (.*)$/.exec((await news.next()).value ?? '') ?? []
+    expect(JSON.parse(data!)).toEqual(await (await get(`${made.page_token}/state?lang=de`)).json())
+    return JSON.parse(data!).state
+  }
+  const {value: first} = await news.next()
+  expect(first).toContain('"heading":"Warten auf Ihre Zahlung"') // its time has a second less by now
   await money.deposit(made.address, 1_000_000, {final: false})
-  expect((await news.next()).value).toBe('event: news\ndata:')
+  expect(await told()).toBe('seen')
   await money.block([], []) // another confirmation
-  expect((await news.next()).value).toBe('event: news\ndata:')
+  expect(await told()).toBe('seen')
   await money.finalise()
-  expect((await news.next()).value).toBe('event: news\ndata:')
+  expect(await told()).toBe('paid')
   const another = await startApi(money.db)
   const ending = newsOf(await fetch(`${another.url}/pay/${made.page_token}/events`))
   await ending.next()

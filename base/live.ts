@@ -1,17 +1,27 @@
-// Live parts of pages: a stream of server-sent events for each open page. Promises: a stream says only that there is
-// news, never what, and the page then asks for its part as whoever it is by then; a stream that has none says every 15
-// seconds that it lives; it ends with what it is about; one query a second serves all open pages, and costs no more
-// however many there are: of more than 500, each is told some seconds later; nothing of this is in the path of money.
+// Live parts of pages: a stream of server-sent events for each open page. Promises: a stream says that there is news,
+// and what it is only where whoever opened it may see that for as long as it is open; else the page asks, as whoever it
+// is by then; a stream that has none says every 15 seconds that it lives; it ends with what it is about; one query a
+// second finds the news of all open pages, and costs no more however many there are: of more than 500, each is told
+// some seconds later; of many that have news, few are told at a time; nothing of this is in the path of money.
 import type {ServerResponse} from 'node:http'
 
 const pollMs = 1000
 /** Asked about in one query; of more keys, each is asked about in its turn. */
 const keysAtOnce = 500
+/** Told in one go: what else the process does waits for so long. */
+const toldAtOnce = 20
 const quietMs = 15_000
 /** Of what a reader has not taken; one that stands still takes nothing. */
 const longestBufferBytes = 16 * 1024
 
+/** Of a stream: what it is about, and how it is said. */
+export interface About {
+  key: string
+  language?: string
+}
+
 interface Stream {
+  about: About
   raw: ServerResponse
   /** What was known last; undefined before. */
   news: string | undefined
@@ -24,6 +34,8 @@ export interface LiveOptions {
    * for a key that is gone.
    */
   ask(keys: string[]): Promise<Map<string, string>>
+  /** What each of these is told with its news, in one line; nothing: that there is some. */
+  say?(about: About[]): Promise<(string | undefined)[]>
   /** Called each time it cannot be asked; `isFirst` unless it failed the last time, too. */
   failed(error: unknown, isFirst: boolean): void
   /** Of more for one key, the oldest ends: a page opens its stream again when somebody looks at it. */
@@ -47,7 +59,8 @@ export class Live {
   }
 
   /** Makes a response a stream, until the browser goes or the key is gone. */
-  open(key: string, raw: ServerResponse, headers: Record<string, string> = {}): void {
+  open(about: About, raw: ServerResponse, headers: Record<string, string> = {}): void {
+    const {key} = about
     raw.on('error', () => {}) // the browser is gone; what was written is lost
     if (raw.destroyed || !raw.socket) return // it went before it had an answer, and nothing would say so any more
     if (this.#isClosed || this.#open >= this.#options.streams) {
@@ -59,13 +72,13 @@ export class Live {
     raw.writeHead(200, {...headers, ...own})
     raw.write(':\n\n')
     const streams = this.#streams.get(key) ?? new Set()
-    const stream = {raw, news: undefined, wroteAt: performance.now()}
+    const stream = {about, raw, news: undefined, wroteAt: performance.now()}
     streams.add(stream)
     this.#open++
     this.#streams.set(key, streams)
-    raw.once('close', () => this.#forget(key, stream))
+    raw.once('close', () => this.#forget(stream))
     const [oldest] = streams
-    if (streams.size > this.#options.streamsOfKey) this.#end(key, oldest!)
+    if (streams.size > this.#options.streamsOfKey) this.#end(oldest!)
     this.#timer ??= setTimeout(() => void this.#poll(), pollMs)
   }
 
@@ -75,12 +88,13 @@ export class Live {
     for (const streams of this.#streams.values()) for (const {raw} of streams) raw.end()
   }
 
-  #end(key: string, stream: Stream): void {
-    this.#forget(key, stream)
+  #end(stream: Stream): void {
+    this.#forget(stream)
     stream.raw.end()
   }
 
-  #forget(key: string, stream: Stream): void {
+  #forget(stream: Stream): void {
+    const {key} = stream.about
     const streams = this.#streams.get(key)
     if (!streams?.delete(stream)) return
     this.#open--
@@ -91,7 +105,7 @@ export class Live {
     try {
       if (this.#waiting.length === 0) this.#waiting = [...this.#streams.keys()]
       const keys = this.#waiting.splice(0, keysAtOnce)
-      this.#tell(keys, await this.#options.ask(keys))
+      await this.#tell(keys, await this.#options.ask(keys))
       this.#isFailing = false
     } catch (error) {
       this.#options.failed(error, !this.#isFailing)
@@ -100,23 +114,32 @@ export class Live {
     this.#timer = this.#streams.size && !this.#isClosed ? setTimeout(() => void this.#poll(), pollMs) : undefined
   }
 
-  #tell(keys: string[], newsOf: Map<string, string>): void {
+  async #tell(keys: string[], newsOf: Map<string, string>): Promise<void> {
+    const told: Stream[] = []
     for (const key of keys) {
       const news = newsOf.get(key)
       for (const stream of this.#streams.get(key) ?? []) {
         if (stream.raw.writableLength > longestBufferBytes) stream.raw.destroy()
-        else if (news !== undefined) tell(stream, news)
-        else if (stream.wroteAt < performance.now() - pollMs) this.#end(key, stream)
+        else if (news === undefined && stream.wroteAt < performance.now() - pollMs) this.#end(stream)
+        // Also at first: something may have happened since the page was made.
+        else if (news !== undefined && news !== stream.news) told.push(stream)
+        // For the page, and for proxies on the way.
+        else if (stream.wroteAt < performance.now() - quietMs) write(stream, 'alive')
       }
+    }
+    while (told.length) await this.#say(told.splice(0, toldAtOnce), newsOf)
+  }
+
+  async #say(streams: Stream[], newsOf: Map<string, string>): Promise<void> {
+    const said = (await this.#options.say?.(streams.map(({about}) => about))) ?? []
+    for (const [n, stream] of streams.entries()) {
+      stream.news = newsOf.get(stream.about.key)
+      write(stream, 'news', said[n])
     }
   }
 }
 
-function tell(stream: Stream, news: string): void {
-  const isNew = stream.news !== news // also at first: something may have happened since the page was made
-  stream.news = news
-  const isQuiet = performance.now() - stream.wroteAt > quietMs
-  if (!isNew && !isQuiet) return
+function write(stream: Stream, event: 'news' | 'alive', data = ''): void {
   stream.wroteAt = performance.now()
-  stream.raw.write(`event: ${isNew ? 'news' : 'alive'}\ndata:\n\n`) // now and then, for the page and for proxies on the way
+  stream.raw.write(`event: ${event}\ndata: ${data}\n\n`)
 }

@@ -11,8 +11,6 @@ const longestQuietSeconds = 60
 /** A stream says every 15 seconds that it lives. */
 const silentMs = 40_000
 const longestReopenMs = 60_000
-/** Many pages may be told at once. */
-const longestDelayMs = 1_000
 /** A tick that comes later found the machine asleep. */
 const asleepMs = 10_000
 const timeoutMs = 8_000
@@ -43,6 +41,8 @@ let tickedAt = Date.now()
 /** @type {EventSource | undefined} */
 let stream
 let heardAt = 0
+/** What a stream has told the page so far. */
+let told = 0
 let reopenAt = 0
 let reopenMs = 2_000
 
@@ -148,9 +148,11 @@ async function stateNow() {
 async function ask() {
   if (isAsking) return
   isAsking = true
-  nextAskAt = Number.POSITIVE_INFINITY // news that comes meanwhile is asked for afterwards
+  nextAskAt = Number.POSITIVE_INFINITY
+  const toldBefore = told
   try {
-    show(await stateNow())
+    const next = await stateNow()
+    if (told === toldBefore) show(next) // else a stream was faster
     failures = 0
   } catch {
     failures += 1
@@ -200,16 +202,26 @@ function listen() {
   const isWanted = isLookedAt() && shown.poll_seconds !== null
   if (stream && (!isWanted || performance.now() - heardAt > silentMs)) close()
   if (!isWanted || stream || performance.now() < reopenAt) return
-  const opened = new EventSource(`${token}/events`)
+  const opened = new EventSource(`${token}/events?lang=${language}`)
   stream = opened
   heardAt = performance.now()
   opened.addEventListener('error', () => opened === stream && close())
   for (const what of ['open', 'alive', 'news'])
-    opened.addEventListener(what, () => {
+    opened.addEventListener(what, event => {
       heardAt = performance.now()
       if (what === 'alive') reopenMs = 2_000
-      if (what === 'news') nextAskAt = Math.min(nextAskAt, performance.now() + Math.random() * longestDelayMs)
+      if (what === 'news') hear(/** @type {MessageEvent<string>} */ (event).data)
     })
+}
+
+/** @param {string} said Nothing while the service is being upgraded: it may only say that there is news. */
+function hear(said) {
+  if (said === '') return refresh()
+  told += 1
+  failures = 0
+  show(JSON.parse(said))
+  showFailure()
+  nextAskAt = dueAt()
 }
 
 /** Another one is opened later, ever later while it fails; until then the page polls. */

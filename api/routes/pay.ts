@@ -1,6 +1,6 @@
 // The page on which a customer pays a payment request. Its token is enough to see it: no key, no cookie. Promises:
 // browsers and search engines store nothing of it, and send its URL to no other site; a customer never sees a bare
-// error; a loop on a page slows nobody else; one query a second tells all open pages that there is news.
+// error; a loop on a page slows nobody else; one query a second finds what is new on all open pages.
 import {hash} from 'node:crypto'
 import {readFileSync} from 'node:fs'
 import {setTimeout as sleep} from 'node:timers/promises'
@@ -8,6 +8,7 @@ import type {FastifyReply, FastifyRequest} from 'fastify'
 import {z} from 'zod'
 import {Live} from '../../base/live.ts'
 import {qrSvg} from '../../base/qr.ts'
+import type {ChainSettings} from '../../chains/families.ts'
 import {forQr} from '../../chains/payment-code.ts'
 import {inWords} from '../../db/client/failure.ts'
 import type {App, Context} from '../app.ts'
@@ -23,6 +24,10 @@ import {settingsWith} from '../tokens.ts'
 const readPayment = statement('read_payment_page', 'select body from app.payment_page($1)')
 const readLogo = statement('read_payment_logo', 'select app.payment_logo($1)')
 
+const readPayments = statement(
+  'read_payment_pages',
+  'select t.token, p.body from unnest($1::text[]) as t (token) cross join lateral app.payment_page(t.token) p',
+)
 const readNews = statement('read_payment_news', 'select page_token, news from app.payment_page_news($1)')
 
 const headers = pageHeaders(policyFor([]))
@@ -48,6 +53,16 @@ export function pay(app: App, context: Context): void {
   const picture = {...options, schema: {...schema, querystring}, onSend: guarded}
   const live = new Live({
     ask: async tokens => new Map(await db.primary.rows<[string, string]>(readNews, [tokens])),
+    async say(pages) {
+      const tokens = [...new Set(pages.map(({key}) => key))]
+      const bodies = new Map(await db.primary.rows<[string, string]>(readPayments, [tokens]))
+      return await Promise.all(
+        pages.map(async ({key, language}) => {
+          const body = bodies.get(key)
+          return body && (await stateOf(await paymentIn(body), voiceFor(languageOf(language), undefined)))
+        }),
+      )
+    },
     failed: (error, isFirst) => isFirst && app.log.warn({error: inWords(error)}, 'open payment pages poll instead'),
     streamsOfKey: streamsOfPage,
     streams,
@@ -62,8 +77,7 @@ export function pay(app: App, context: Context): void {
     return pageOf({token, payment, shown: await shownOf(payment, settings, voice), settings, voice})
   })
   app.get('/pay/:token/state', {...options, onSend: guarded}, async request => {
-    const {payment, settings} = await read(request.params.token)
-    return JSON.stringify(await shownOf(payment, settings, voiceOf(request)))
+    return await stateOf(await read(request.params.token), voiceOf(request))
   })
   app.get(
     '/pay/:token/events',
@@ -72,7 +86,7 @@ export function pay(app: App, context: Context): void {
       const {token} = request.params
       await read(token)
       reply.hijack()
-      live.open(token, reply.raw, {...headers, 'x-request-id': request.id})
+      live.open({key: token, language: voiceOf(request).language}, reply.raw, {...headers, 'x-request-id': request.id})
     },
   )
   app.get('/pay/:token/qr.svg', picture, async (request, reply) => {
@@ -115,7 +129,11 @@ export function pay(app: App, context: Context): void {
       await admit('unknown')
       throw notFound('payment_request')
     }
-    const payment = Payment.parse(JSON.parse(row[0]))
+    return await paymentIn(row[0])
+  }
+
+  async function paymentIn(body: string) {
+    const payment = Payment.parse(JSON.parse(body))
     return {payment, settings: await settingsWith(context, payment.chain, payment.token)}
   }
 }
@@ -123,11 +141,14 @@ export function pay(app: App, context: Context): void {
 /** The language that the page was switched to, else one of the browser's. */
 function voiceOf({query, headers}: FastifyRequest): Voice {
   const {lang} = query as {lang?: unknown} // a link may have got parameters on its way: they are ignored
-  return voiceFor(
-    languageCodes.find(code => code === lang),
-    headers['accept-language'],
-  )
+  return voiceFor(languageOf(lang), headers['accept-language'])
 }
+
+const languageOf = (asked: unknown) => languageCodes.find(code => code === asked)
+
+/** What the page is to show now, for its script. */
+const stateOf = async ({payment, settings}: {payment: Payment; settings: ChainSettings}, voice: Voice) =>
+  JSON.stringify(await shownOf(payment, settings, voice))
 
 /** For the sites of merchants, which show the page in a frame. */
 const embedScript = readFileSync(new URL('../pay/embed.js', import.meta.url), 'utf8')

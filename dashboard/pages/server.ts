@@ -98,7 +98,7 @@ export async function buildServer({pool, log, outage, ...context}: ServerOptions
     routes(app, context)
   app.get('/live', (request, reply) => {
     reply.hijack()
-    live.open(tokenOf(request), reply.raw)
+    live.open({key: tokenOf(request)}, reply.raw)
   })
   await app.ready()
   return app

@@ -23,6 +23,8 @@ export interface Api {
 }
 
 interface Options {
+  /** Absent: any free one. */
+  port?: number
   rateLimitPerMinute?: number
   webhookAllowPrivate?: boolean
   replicaUrl?: string
@@ -55,7 +57,7 @@ export async function startApi(db: Pick<TestDatabase, 'url'>, options: Options =
     log,
     outage: new Outage(log),
   })
-  await app.listen({host: '127.0.0.1', port: 0})
+  await app.listen({host: '127.0.0.1', port: options.port ?? 0})
   const {port} = app.server.address() as AddressInfo
   url = `http://127.0.0.1:${port}`
   return {url, app, close: () => app.close()}
