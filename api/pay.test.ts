@@ -461,7 +461,7 @@ test('a stream tells a page at once what is new, in its language, and ends with 
   expect(reply.headers.get('content-type')).toBe('text/event-stream')
   const news = newsOf(reply)
   const told = async () => {
-    const [, data] = /^event: news\ndata: (.*)$/.exec((await news.next()).value ?? '') ?? []
+    const [, data] = /^event: news\ndata:(.*)$/.exec((await news.next()).value ?? '') ?? []
     expect(JSON.parse(data!)).toEqual(await (await get(`${made.page_token}/state?lang=de`)).json())
     return JSON.parse(data!).state
   }

@@ -141,5 +141,5 @@ export class Live {
 
 function write(stream: Stream, event: 'news' | 'alive', data = ''): void {
   stream.wroteAt = performance.now()
-  stream.raw.write(`event: ${event}\ndata: ${data}\n\n`)
+  stream.raw.write(`event: ${event}\ndata:${data}\n\n`)
 }

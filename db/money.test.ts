@@ -396,7 +396,7 @@ class World {
 }
 
 test('after any operations with money, in any order, the books balance and agree with the chain', {
-  timeout: 30_000 + steps * 200,
+  timeout: 180_000 + steps * 200,
 }, async () => {
   const often = [
     'deposit',
@@ -455,7 +455,7 @@ test('after any operations with money, in any order, the books balance and agree
 })
 
 test('concurrent workers, requests, operators and an indexer keep the books right, without a deadlock', {
-  timeout: 30_000 + steps * 200,
+  timeout: 180_000 + steps * 200,
 }, async () => {
   const ofChain = [
     'deposit',
