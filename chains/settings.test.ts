@@ -47,7 +47,7 @@ test('an error names every wrong variable, its value, and the allowed values, bu
   }
   const problems = problemsOf(wrong).join('\n')
   expect(problems).toMatchInlineSnapshot(`
-    "SLUICE_DEVNET (it is "no"): must be one of on, off
+    "SLUICE_DEVNET (it is "no"): must be on, off, or the chains that run on local ones, such as ETH,BTC (of ETH, SOL, TRON, BTC, POLYGON)
     DATABASE_URL: must be a URL that starts with postgres:// or postgresql://, such as postgres://owner:password@host:5432/sluice
     PORT (it is "80800"): must be a whole number, from 0 to 65535, such as 8080
     RATE_LIMIT_PER_MINUTE (it is "0"): must be a whole number, from 1 to 10000000, such as 600

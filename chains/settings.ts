@@ -79,11 +79,20 @@ const addressesOrNetworks = z
     'must be an IP address or a network, such as 10.0.0.5 or 10.0.0.0/8; several with commas between them',
   )
 
+/** The chains that get a local chain while they have no node. */
+const localChains = z
+  .string()
+  .transform(text => (text === 'on' ? [...chainCodes] : text === 'off' ? [] : text.split(',').map(code => code.trim())))
+  .refine(
+    (codes): codes is ChainCode[] => codes.every(code => chainCodes.some(known => known === code)),
+    `must be on, off, or the chains that run on local ones, such as ETH,BTC (of ${chainCodes.join(', ')})`,
+  )
+
 const schema = z.object({
   SLUICE_HOME: plainText('the name of a directory', 4096, '.sluice')
     .refine(isNoFile, 'must be the name of a directory, and a file has this name, or one above it; such as .sluice')
     .default('.sluice'),
-  SLUICE_DEVNET: choice(['on', 'off']).default('on'),
+  SLUICE_DEVNET: localChains.default([...chainCodes]),
   SLUICE_MAINNET: z.literal('by-arrangement', {error: 'must be by-arrangement, or not set'}).optional(),
   DATABASE_URL: databaseUrl.optional(),
   DATABASE_REPLICA_URL: databaseUrl.optional(),
@@ -127,7 +136,8 @@ const schema = z.object({
 export interface Settings {
   // every process
   home: string
-  devnet: boolean
+  /** These run on local chains while they have no node. */
+  localChains: readonly ChainCode[]
   /** Main networks are allowed. */
   mainnet: boolean
   databaseUrl?: string
@@ -241,7 +251,7 @@ export function readSettings(environment: Environment = process.env): Settings {
   if (!all || problems.length) throw refusal(problems)
   return {
     home: all.SLUICE_HOME,
-    devnet: all.SLUICE_DEVNET === 'on',
+    localChains: all.SLUICE_DEVNET,
     mainnet,
     databaseUrl: all.DATABASE_URL,
     databaseReplicaUrl: all.DATABASE_REPLICA_URL,

@@ -237,10 +237,11 @@ async function init({showPhrase, fromPhrase}: {showPhrase?: boolean; fromPhrase?
  * with a network of its own.
  */
 async function isNetworkKnown(settings: Settings, family: Family): Promise<boolean> {
-  if (!familyOf({family}).otherNetwork || !settings.devnet) return true
+  if (!familyOf({family}).otherNetwork) return true
   const followed = (await findService(settings))?.chains ?? {}
-  return [...settings.chains.values()].some(
-    of => of.family === family && (hasNode(of) || followed[of.chain.code] !== undefined),
+  const ofFamily = [...settings.chains.values()].filter(of => of.family === family)
+  return ofFamily.some(
+    of => hasNode(of) || !settings.localChains.includes(of.chain.code) || followed[of.chain.code] !== undefined,
   )
 }
 

@@ -7,22 +7,25 @@ export const chainCodes = ['ETH', 'POLYGON', 'BTC', 'TRON', 'SOL'] as const
 export type ChainCode = (typeof chainCodes)[number]
 export type Chains = Record<ChainCode, LocalClient>
 
-/** The chains of the service in this directory. */
-export async function openChains(home: string): Promise<Chains> {
-  const each = chainCodes.map(async code => [code, await findLocalChain(home, code)] as const)
-  return Object.fromEntries(await Promise.all(each)) as Chains
+/** These chains of the service in this directory. */
+export async function openChains<Code extends ChainCode>(
+  home: string,
+  codes: readonly Code[],
+): Promise<Record<Code, LocalClient>> {
+  const each = codes.map(async code => [code, await findLocalChain(home, code)] as const)
+  return Object.fromEntries(await Promise.all(each)) as Record<Code, LocalClient>
 }
 
 /** Foreign addresses; chains of one family share theirs. */
-export function newWallet(chains: Chains): Record<ChainCode, string> {
+export function newWallet<Code extends ChainCode>(chains: Record<Code, LocalClient>): Record<Code, string> {
   const addresses = new Map<string, string>()
-  const each = chainCodes.map(code => {
+  const each = (Object.keys(chains) as Code[]).map(code => {
     const {family} = chain(code)
     const address = addresses.get(family) ?? chains[code].newAddress()
     addresses.set(family, address)
     return [code, address] as const
   })
-  return Object.fromEntries(each) as Record<ChainCode, string>
+  return Object.fromEntries(each) as Record<Code, string>
 }
 
 /** A line for each address, with the chains that share it. */

@@ -93,7 +93,7 @@ async function show(service: RunningService): Promise<void> {
       }),
     ),
   )
-  const chains = await openChains(service.home)
+  const chains = await openChains(service.home, chainCodes)
   const cast = {shop, operator, receiver, screen, addresses, chains}
   const story = new Story(cast)
   await story.play()
@@ -162,13 +162,13 @@ function stayUp({service: {home, apiUrl, dashboardUrl}, receiver, key, addresses
     screen.say(`  webhook  ${type.padEnd(17)}  ${amount ?? net ?? ''} ${token ?? ''} on ${chain ?? ''}  ${txid ?? ''}`)
 }
 
-function requireLocalChains({devnet, chains}: Settings): void {
+function requireLocalChains({localChains, chains}: Settings): void {
   const remote = [...chains.values()].filter(hasNode).map(({chain}) => chain.code)
   if (remote.length)
     throw new PermanentError(
       `the demo uses local chains only; unset the nodes of ${remote.join(' and ')} in the settings`,
     )
-  if (!devnet) throw new PermanentError('the demo uses local chains only; unset SLUICE_DEVNET')
+  if (localChains.length < chains.size) throw new PermanentError('the demo uses local chains only; unset SLUICE_DEVNET')
 }
 
 /** Indents, below an empty line. */

@@ -1,4 +1,4 @@
-// The local chains of a service, one for each chain without a node. Promises: each runs until it is stopped
+// The local chains of a service, one for each chain of SLUICE_DEVNET without a node. Promises: each runs until it is stopped
 // (local-chain.ts). The next start adopts those that outlived a service.
 import type pg from 'pg'
 import type {Logger} from '../base/log.ts'
@@ -34,7 +34,8 @@ export class LocalChains {
   }
 
   get #withoutNode(): ChainSettings[] {
-    return this.#settings.devnet ? [...this.#settings.chains.values()].filter(each => !hasNode(each)) : []
+    const {chains, localChains} = this.#settings
+    return [...chains.values()].filter(each => localChains.includes(each.chain.code) && !hasNode(each))
   }
 
   async start(): Promise<void> {

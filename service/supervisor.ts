@@ -185,8 +185,8 @@ export class Supervisor {
 
   /** A chain that was meant to have a node, and has none, would silently not be followed. */
   #requireNodes(): void {
-    if (this.#settings.devnet) return // it is a local chain then
     for (const settings of this.#settings.chains.values()) {
+      if (this.#settings.localChains.includes(settings.chain.code)) continue // it is a local chain then
       const lacking = familyOf(settings).lacking?.(settings)
       if (lacking) throw new PermanentError(`these settings are wrong:\n  ${lacking}`)
     }

@@ -14,13 +14,17 @@ import {until} from './support/until.ts'
 
 /** A service that several tests use one after the other, since each start takes long. */
 const shared = newHome()
-const passphrase = {CUSTODY_PASSPHRASE_FILE: path.join(shared, 'passphrase'), HOME: undefined}
+const environment = {
+  CUSTODY_PASSPHRASE_FILE: path.join(shared, 'passphrase'),
+  HOME: undefined,
+  SLUICE_DEVNET: 'ETH, POLYGON',
+}
 let running: Started & {service: Service}
 let homes: string[] = []
 
 beforeAll(async () => {
-  writeFileSync(passphrase.CUSTODY_PASSPHRASE_FILE, 'correct horse\n', {mode: 0o600})
-  running = await start(shared, passphrase)
+  writeFileSync(environment.CUSTODY_PASSPHRASE_FILE, 'correct horse\n', {mode: 0o600})
+  running = await start(shared, environment)
 })
 
 afterEach(async () => {
@@ -230,7 +234,10 @@ test.runIf(process.getuid?.() === 0)(
 
 test('every killed process restarts, and a killed service leaves nothing that blocks the next start', async () => {
   const [home, first] = [shared, running]
-  const merchant = await sluice(home, 'merchant', 'create', '--name', 'Acme', '--prefix', 'acme')
+  const merchant = await sluice(
+    home,
+    ...['merchant', 'create', '--name', 'Acme', '--prefix', 'acme', '--chains', 'ETH,POLYGON'],
+  )
 
   const killed = {api: pidOf(home, 'api'), 'indexer-eth': pidOf(home, 'indexer-eth'), eth: devnetPid(home, 'eth')}
   kill(postgresPid(home), 'SIGKILL')
@@ -248,7 +255,7 @@ test('every killed process restarts, and a killed service leaves nothing that bl
   kill(jobs, 'SIGSTOP') // it cannot notice that its parent is gone
   kill(eth, 'SIGSTOP') // it cannot be adopted
   first.child.kill('SIGKILL')
-  const again = await start(home, passphrase)
+  const again = await start(home, environment)
   expect(processesOf(home).filter(pid => pid === jobs || pid === eth)).toEqual([])
   expect([devnetPid(home, 'polygon'), postgresPid(home)]).toEqual([polygon, postgres])
   expect(await sluice(home, 'merchant', 'list')).toMatchObject({merchants: [merchant]})
@@ -264,16 +271,14 @@ test('every killed process restarts, and a killed service leaves nothing that bl
   expect(processesOf(home)).toEqual([])
 })
 
-test('without the jobs and a chain, everything else runs with rotated logs; the command line waits while the service starts', async () => {
+test('without the jobs and some chains, everything else runs with rotated logs; the command line waits while the service starts', async () => {
   const home = inHome()
   mkdirSync(path.join(home, 'logs'))
   writeFileSync(path.join(home, 'logs', 'api.log'), '')
   truncateSync(path.join(home, 'logs', 'api.log'), 51 * 2 ** 20)
-  const started = spawnService(home, 0, {}, [
+  const started = spawnService(home, 0, {SLUICE_DEVNET: 'ETH,SOL'}, [
     '--without',
-    'jobs,indexer-polygon,indexer-tron,indexer-sol',
-    '--without',
-    'indexer-btc',
+    'jobs,indexer-sol',
     '--without',
     'dashboard-auth,dashboard-pages',
   ])
@@ -288,9 +293,8 @@ test('without the jobs and a chain, everything else runs with rotated logs; the 
     timeoutMs: 60_000,
     what: 'the service to run',
   })
-  expect(started.output()).toMatch(
-    /^ {2}without +jobs, indexer-polygon, indexer-tron, indexer-sol, indexer-btc, dashboard-auth, dashboard-pages$/m,
-  )
+  expect(started.output()).toMatch(/^ {2}without +jobs, indexer-sol, dashboard-auth, dashboard-pages$/m)
+  expect(started.output().match(/^ {2}\w+(?= +local chain at)/gm)).toEqual(['  ETH', '  SOL'])
   expect(await headOf(home, 'ETH')).toBeGreaterThan(0)
   expect(statSync(path.join(home, 'logs', 'api.log.1')).size).toBe(51 * 2 ** 20)
 

@@ -194,8 +194,8 @@ export const namesPassphrase = ({
 }: Settings): boolean => Boolean(custodyPassphrase || custodyPassphraseFile || custodyPassphraseCommand)
 
 /** Whether only local chains are followed. If so, custody may make a seed and a passphrase by itself. */
-export function isLocal({devnet, chains}: Settings): boolean {
-  return devnet && ![...chains.values()].some(hasNode)
+export function isLocal({localChains, chains}: Settings): boolean {
+  return localChains.length > 0 && ![...chains.values()].some(hasNode)
 }
 
 function hasEncryptedSeed(home: string): boolean {

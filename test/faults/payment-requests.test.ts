@@ -12,7 +12,8 @@ import {afterAll, beforeAll, expect, test} from 'vitest'
 import {eventTypes} from '../../base/event-types.ts'
 import {readProcesses, type Service} from '../../base/home.ts'
 import {chain as registered} from '../../chains/registry.ts'
-import {type ChainCode, type Chains, newWallet, openChains} from '../../demo/chains.ts'
+import {newWallet, openChains} from '../../demo/chains.ts'
+import type {LocalClient} from '../../devnet/client.ts'
 import {accounts, chainIds} from '../../devnet/evm/constants.ts'
 import {tokens} from '../../devnet/evm/tokens.ts'
 import {hasChromium, launchChromium} from '../support/chromium.ts'
@@ -42,10 +43,13 @@ interface Request {
   payment_url: string
 }
 
+const followed = ['ETH', 'POLYGON', 'BTC', 'TRON'] as const
+type ChainCode = (typeof followed)[number]
+
 let home: string
 let running: Started & {service: Service}
 let secret: string
-let chains: Chains
+let chains: Record<ChainCode, LocalClient>
 let wallet: Record<ChainCode, string>
 let paid: (Request & {txid: string})[]
 /** Paid first, so that they are final when their tests run: with nothing, too little, and the wrong token. */
@@ -57,9 +61,9 @@ let foreign: string
 
 beforeAll(async () => {
   home = newHome()
-  const settings = {RATE_LIMIT_PER_MINUTE: '100000', WEBHOOK_ALLOW_PRIVATE: '1'}
-  running = await start(home, settings, ['--without', 'indexer-sol', ...withoutDashboard])
-  chains = await openChains(home)
+  const settings = {SLUICE_DEVNET: followed.join(','), RATE_LIMIT_PER_MINUTE: '100000', WEBHOOK_ALLOW_PRIVATE: '1'}
+  running = await start(home, settings, withoutDashboard)
+  chains = await openChains(home, followed)
   wallet = newWallet(chains)
   await sluice(home, 'merchant', 'create', '--name', 'Acme', '--prefix', 'acme', '--fee-bps', '100')
   secret = (await sluice(home, 'key', 'create', '--merchant', 'acme')).secret

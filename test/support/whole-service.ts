@@ -8,7 +8,6 @@ import {fileURLToPath} from 'node:url'
 import {promisify} from 'node:util'
 import {expect} from 'vitest'
 import type {Service} from '../../base/home.ts'
-import {chainCodes} from '../../chains/registry.ts'
 import {type ChainCode, type Chains, newWallet, openChains} from '../../demo/chains.ts'
 import {kill, newHome, processesOf, removeHome} from './processes.ts'
 import {ended, type Started, sluice, start} from './service.ts'
@@ -32,27 +31,23 @@ export class WholeService {
   readonly home = newHome()
   /** For all processes and commands. */
   readonly #environment: NodeJS.ProcessEnv
-  /** Whose local chains nobody follows. */
-  readonly #without: string
   running!: Started & {service: Service}
   chains!: Chains
   wallet!: Record<ChainCode, string>
   #secret = ''
 
-  private constructor(followed: ChainCode[], environment: NodeJS.ProcessEnv) {
-    this.#environment = environment
-    const others = chainCodes.filter(chain => !(followed as string[]).includes(chain))
-    this.#without = others.map(chain => `indexer-${chain.toLowerCase()}`).join(',')
+  private constructor(chains: ChainCode[], environment: NodeJS.ProcessEnv) {
+    this.#environment = {SLUICE_DEVNET: chains.join(','), ...environment}
   }
 
   /**
    * Started, with a merchant whose fee is 1 %, and whose payout addresses on these chains are its wallet; whitelisted
-   * is none. Other chains are not followed: that costs much, and tests nothing here.
+   * is none. Other chains do not run: that costs much, and tests nothing here.
    */
   static async open(chains: ChainCode[], environment: NodeJS.ProcessEnv = {}): Promise<WholeService> {
     const service = new WholeService(chains, environment)
     await service.start()
-    service.chains = await openChains(service.home)
+    service.chains = await openChains(service.home, chains)
     service.wallet = newWallet(service.chains)
     await service.sluice('merchant', 'create', '--name', 'Acme', '--prefix', 'acme', '--fee-bps', '100')
     service.#secret = (await service.sluice('key', 'create', '--merchant', 'acme')).secret
@@ -62,7 +57,7 @@ export class WholeService {
 
   /** `npm start -- given`. */
   async start(...given: string[]): Promise<void> {
-    this.running = await start(this.home, this.#environment, ['--without', this.#without, ...given])
+    this.running = await start(this.home, this.#environment, given)
   }
 
   async stop(): Promise<void> {
