@@ -174,7 +174,7 @@ test('an unconfirmed payment is shown with its confirmations, and the page asks 
     state: 'seen',
     heading: 'Payment seen',
     text: '1 USDC seen. You may close this page.',
-    more: expect.stringMatching(/^Confirmations: 2 of 2\. About \d sec left\.$/),
+    more: expect.stringMatching(/^Confirmations: 2 of 2\. Final in about \d sec\.$/),
     progress: 0.9,
     due: null,
     uri: null,
@@ -191,7 +191,7 @@ test('after a partial payment the page, the link and the QR code ask for the res
   expect(await stateOf(made)).toMatchObject({
     state: 'partial',
     text: '0.25 USDC received. 0.1 USDC seen. Still missing: 0.65 USDC.',
-    more: expect.stringMatching(/^Confirmations: 1 of \d+\. About \d+ sec left\.$/),
+    more: expect.stringMatching(/^Confirmations: 1 of \d+\. Final in about \d+ sec\.$/),
     due: '0.65',
     uri: uriFor(made.address, 650_000),
   })
@@ -234,7 +234,7 @@ test('a paid request is shown with the transaction, asks for nothing, and stops 
     txid,
     transaction_url: url,
     transaction: '0xabababab…abababab',
-    poll_seconds: null,
+    poll_seconds: 60,
   })
   const html = await pageOf(made)
   expect(html).toContain(
@@ -249,7 +249,7 @@ test('an overpayment is shown to the last digit', async () => {
   expect(await stateOf(made)).toMatchObject({
     state: 'overpaid',
     text: '1.000001 USDC received. That is 0.000001 USDC more than was asked for; only the merchant can return it.',
-    poll_seconds: null,
+    poll_seconds: 60,
   })
 })
 
@@ -277,7 +277,7 @@ test('the page links back to the return_url, if there is one', async () => {
     'https://shop.example/?a="1"&b',
   ])
   expect(await pageOf(made)).toContain(
-    '<a href="https://shop.example/?a=&quot;1&quot;&amp;b" class="button" target="_top" rel="noopener noreferrer"><bdi>Back to ',
+    '<a href="https://shop.example/?a=&quot;1&quot;&amp;b" class="button back" target="_top" rel="noopener noreferrer"><bdi>Back to ',
   )
 })
 
@@ -294,7 +294,7 @@ test('an expired request asks for nothing, and shows an underpayment', async () 
   })
   expect(await stateOf(little)).toMatchObject({
     state: 'underpaid',
-    text: '0.000001 USDC received. The request has ended. Please send nothing any more, and ask the merchant how to go on.',
+    text: '0.000001 USDC received. Still missing: 0.999999 USDC. The request has ended. Please send nothing any more, and ask the merchant how to go on.',
     due: null,
   })
 })
@@ -321,7 +321,7 @@ test('a late payment counts, and is shown as late', async () => {
   await money.deposit(all.address, 1_000_000)
   const text =
     '1 USDC received. That is enough: nothing more is due. What came after this request had ended, or was in no block in time, counts all the same.'
-  for (const made of [all, rest]) expect(await stateOf(made)).toMatchObject({state: 'late', text, poll_seconds: null})
+  for (const made of [all, rest]) expect(await stateOf(made)).toMatchObject({state: 'late', text, poll_seconds: 60})
 })
 
 test('after a request expired during a partial payment, the missing rest is shown and not asked for', async () => {
@@ -336,12 +336,19 @@ test('after a request expired during a partial payment, the missing rest is show
   })
 })
 
-test('the page asks again for a payment that left the chain', async () => {
+test('the page asks again for a payment that left the chain, and says that it may come back', async () => {
   const made = await ask(1_000_000)
   await money.deposit(made.address, 1_000_000, {final: false})
   expect(await stateOf(made)).toMatchObject({state: 'seen', due: null})
   await money.eth.write({drop: 1, add: [[], []]})
-  expect(await stateOf(made)).toMatchObject({state: 'awaiting', due: '1', uri: uriFor(made.address, 1_000_000)})
+  expect(await stateOf(made)).toMatchObject({
+    state: 'awaiting',
+    text: 'A payment that was seen here is in no block any more. If it comes back, it counts: ask the merchant before you pay again.',
+    due: '1',
+    uri: uriFor(made.address, 1_000_000),
+  })
+  await money.deposit(made.address, 1_000_000, {final: false})
+  expect(await stateOf(made)).toMatchObject({state: 'seen', text: '1 USDC seen. You may close this page.'})
 })
 
 test('the page speaks the language of the browser, or the one that it was switched to, and its state does, too', async () => {
@@ -404,7 +411,7 @@ test('a wallet in the browser is asked for exactly what is due: the call of the 
   })
 })
 
-test('a stream that nobody reads any more is forgotten, and of more than twenty for a page the oldest end', async () => {
+test('a stream that nobody reads any more is forgotten, and of more than fifty for a page the oldest end', async () => {
   const made = await ask()
   const opened: AbortController[] = []
   const ended = {count: 0}
@@ -425,7 +432,7 @@ test('a stream that nobody reads any more is forgotten, and of more than twenty 
     setTimeout(() => controller.abort(), n % 4)
     await gone.catch(() => {})
   }
-  for (let n = 0; n < 22; n++) await open()
+  for (let n = 0; n < 52; n++) await open()
   await until(async () => ended.count === 2, {timeoutMs: 10_000, what: 'the oldest two to end'})
   await money.deposit(made.address, 1_000, {final: false}) // news for the others; nothing fails
   for (const controller of opened) controller.abort()
@@ -437,6 +444,42 @@ test('a frame can show why a page cannot be shown, and so tries again', async ()
   expect([status, /frame-ancestors ([^;]*)/.exec(headers.get('content-security-policy')!)![1]]).toEqual([404, '*'])
   expect(headers.get('content-security-policy')).not.toContain('script-src')
 })
+
+test('of a request that is paid, a second payment is shown as it comes, and becomes final', async () => {
+  const made = await ask(1_000_000)
+  await money.deposit(made.address, 1_000_000)
+  await money.deposit(made.address, 400_000, {final: false})
+  expect(await stateOf(made)).toMatchObject({
+    state: 'paid',
+    text: '1 USDC received. 0.4 USDC seen.',
+    poll_seconds: 2.5,
+  })
+  expect(await pageOf(made)).toContain('http-equiv="refresh"')
+  await money.finalise()
+  expect(await stateOf(made)).toMatchObject({state: 'overpaid', poll_seconds: 60})
+})
+
+test('what is on its way is the transaction that is named, and what came late is late from the first', async () => {
+  const made = await ask(1_000_000)
+  await money.deposit(made.address, 400_000)
+  await requests.expire([made.id], '1 minute')
+  const txid = money.newTxid()
+  await money.block([{txid, amount: 600_000n, recipient: made.address}], [])
+  expect(await stateOf(made)).toMatchObject({state: 'late', heading: 'Payment seen, after the end', txid})
+  const whole = await ask(1_000_000)
+  await requests.expire([whole.id], '1 minute')
+  await money.deposit(whole.address, 1_000_000, {final: false})
+  expect(await stateOf(whole)).toMatchObject({state: 'late', heading: 'Payment seen, after the end'})
+})
+
+test.each(['', '/', '/{token}/', '/{token}/state/more'])(
+  'a person who comes to /pay%s reads what is wrong',
+  async path => {
+    const reply = await fetch(`${api.url}/pay${path.replace('{token}', (await ask()).page_token)}`)
+    expect([reply.status, reply.headers.get('content-type')]).toEqual([404, 'text/html; charset=utf-8'])
+    expect(await reply.text()).toContain('<h1>There is no payment here</h1>')
+  },
+)
 
 test('what else came to the address is said to the payer until it is decided, if it is a token that is known', async () => {
   const made = await ask(1_000_000)

@@ -1,6 +1,7 @@
-// The live part of the page, in the customer's browser. Promises: while the page is visible it shows what the service
-// sent some seconds ago, or says that the service cannot be reached and how old the data is; nothing is announced
-// twice; a wallet is asked for exactly what the page shows; only the sites that the merchant names hear of the state.
+// The live part of the page, in the customer's browser. Promises: while the page is visible it shows the state of some
+// seconds ago, or says within a minute that the service cannot be reached and how old the data is; nothing is announced
+// twice; a wallet is asked for exactly what the page shows, and once; only the sites that the merchant names hear of
+// the state.
 
 /** @import {Shown} from './shown.ts' */
 
@@ -9,12 +10,14 @@ const longestRetrySeconds = 30
 /** Where a stream tells when something is new. */
 const longestQuietSeconds = 60
 /** A stream says every 15 seconds that it lives. */
-const silentMs = 40_000
+const silentMs = 30_000
 const longestReopenMs = 60_000
 /** A tick that comes later found the machine asleep. */
 const asleepMs = 10_000
 const timeoutMs = 8_000
 
+const isFramed = window.parent !== window
+document.body.classList.toggle('framed', isFramed)
 const main = /** @type {HTMLElement} */ (document.querySelector('main'))
 const token = main.dataset.token
 const language = main.dataset.language
@@ -33,6 +36,8 @@ let isAsking = false
 /** In a frame, somebody may have scrolled it away. */
 let isOnScreen = true
 let hasCodeFailed = false
+/** As JSON. */
+let receiptShown = JSON.stringify(shown.receipt)
 /** By the monotonic clock. */
 let expiresAt = 0
 let wholeTimeMs = 1
@@ -88,6 +93,7 @@ function show(next) {
   element('txid').title = shown.txid ?? ''
   if (shown.transaction_url !== null) element('txid').setAttribute('href', shown.transaction_url)
   showReceipt()
+  showClock()
   tellSites()
 }
 
@@ -112,7 +118,9 @@ const made = name => document.createElement(name)
 
 function showReceipt() {
   element('receipt').hidden = shown.receipt === null
-  if (shown.receipt === null || element('lines').childElementCount === shown.receipt.length) return
+  const receipt = JSON.stringify(shown.receipt)
+  if (shown.receipt === null || receipt === receiptShown) return
+  receiptShown = receipt
   element('lines').replaceChildren(
     ...shown.receipt.map(([label, value, url]) => {
       const [line, term, detail] = [made('div'), made('dt'), made('dd')]
@@ -166,7 +174,6 @@ async function ask() {
 function dueAt() {
   const now = performance.now()
   if (failures > 0) return now + Math.min(firstRetrySeconds * 2 ** (failures - 1), longestRetrySeconds) * 1000
-  if (shown.poll_seconds === null) return Number.POSITIVE_INFINITY
   const seconds = isHeard() ? longestQuietSeconds : shown.poll_seconds
   // At its end a request changes without news from a chain.
   const end = shown.seconds_left === null ? Number.POSITIVE_INFINITY : Math.max(expiresAt, now) + 1000
@@ -182,9 +189,9 @@ function showFailure() {
 const isLookedAt = () => !document.hidden && isOnScreen
 const isHeard = () => stream?.readyState === EventSource.OPEN && performance.now() - heardAt < silentMs
 
-/** What was shown may be old: asks at once, if anything may have changed. */
+/** What was shown may be old: asks at once. */
 function refresh() {
-  if (failures > 0 || shown.poll_seconds !== null) nextAskAt = 0
+  nextAskAt = 0
   tick()
 }
 
@@ -197,9 +204,9 @@ function tick() {
   if (isLookedAt() && performance.now() >= nextAskAt) void ask()
 }
 
-/** Keeps a stream of news open while somebody looks and anything may change; without one, the page polls. */
+/** Keeps a stream of news open while somebody looks; without one, the page polls. */
 function listen() {
-  const isWanted = isLookedAt() && shown.poll_seconds !== null
+  const isWanted = isLookedAt()
   if (stream && (!isWanted || performance.now() - heardAt > silentMs)) close()
   if (!isWanted || stream || performance.now() < reopenAt) return
   const opened = new EventSource(`${token}/events?lang=${language}`)
@@ -235,11 +242,14 @@ function close() {
 
 /** The sites around the page, if it is in a frame of one of the merchant's. */
 function tellSites() {
-  if (window.parent === window) return
+  if (!isFramed) return
   const {state, external_id} = shown
   const height = Math.ceil(document.documentElement.getBoundingClientRect().height)
   for (const site of sites) window.parent.postMessage({type: 'sluice-payment', state, external_id, height}, site)
 }
+
+/** @type {ReturnType<typeof setTimeout> | undefined} */
+let copiedTimer
 
 /** @param {HTMLElement} button */
 async function copy(button) {
@@ -250,8 +260,10 @@ async function copy(button) {
     () => false,
   )
   if (!isCopied) window.getSelection()?.selectAllChildren(source)
+  if (isFramed) (button.closest('.copied') ?? button).after(element('copied'))
   put('copied', word(isCopied ? `${what}_copied` : 'not_copied'))
-  setTimeout(() => put('copied', ''), 5_000)
+  clearTimeout(copiedTimer)
+  copiedTimer = setTimeout(() => put('copied', ''), 5_000)
 }
 
 /**
@@ -262,8 +274,24 @@ async function copy(button) {
  */
 const announced = new Set()
 let isPaying = false
-/** What a wallet sent, or may have sent: nobody is asked for the same again. */
-let asked = ''
+/** What a wallet sent, or may have sent: nobody is asked for the same again, also after a reload in this tab. */
+let asked = kept()
+
+function kept() {
+  try {
+    return sessionStorage.getItem(`sluice-asked-${token}`) ?? ''
+  } catch {
+    return '' // a frame may be kept from storing anything
+  }
+}
+
+/** @param {Shown['wallet']} call */
+function keepAsked(call) {
+  asked = JSON.stringify(call)
+  try {
+    sessionStorage.setItem(`sluice-asked-${token}`, asked)
+  } catch {}
+}
 
 /** @param {Announced} wallet */
 function offer({info, provider}) {
@@ -277,7 +305,7 @@ function offer({info, provider}) {
     icon.src = info.icon
     button.append(icon)
   }
-  button.append(word('pay_with').replace('{wallet}', String(info.name).slice(0, 40)))
+  button.append(word('pay_with').replace('{wallet}', () => String(info.name).slice(0, 40)))
   button.addEventListener('click', () => void pay(provider))
   element('wallets').append(button)
   showButtons()
@@ -317,12 +345,12 @@ async function sent(provider, call) {
     const {chain_id: chainId, ...transaction} = call
     isAsked = true
     await provider.request({method: 'eth_sendTransaction', params: [{from, chainId, ...transaction}]})
-    asked = JSON.stringify(call)
+    keepAsked(call)
     return 'wallet_sent'
   } catch (error) {
     const isRefused = /** @type {{code?: number}} */ (error)?.code === 4001 // EIP-1193: the person said no
     if (!isAsked || isRefused) return 'wallet_failed'
-    asked = JSON.stringify(call)
+    keepAsked(call)
     return 'wallet_maybe'
   }
 }
@@ -352,6 +380,10 @@ element('code').addEventListener('error', () => {
   hasCodeFailed = true
   nextAskAt = Math.min(nextAskAt, performance.now() + firstRetrySeconds * 1000)
 })
+const menu = /** @type {HTMLDetailsElement} */ (document.querySelector('.languages'))
+document.addEventListener('click', ({target}) => {
+  if (!menu.contains(/** @type {Node} */ (target))) menu.open = false
+})
 document.addEventListener('visibilitychange', refresh)
 // Shown again from memory, as after "back".
 window.addEventListener('pageshow', event => {
@@ -374,6 +406,7 @@ until.textContent = new Date(until.dateTime).toLocaleString(language, {
   timeZoneName: 'short',
 })
 show(shown)
+if (asked !== '' && asked === JSON.stringify(shown.wallet)) put('wallet-says', word('wallet_maybe'))
 nextAskAt = dueAt()
 tick()
 setInterval(tick, 1000)

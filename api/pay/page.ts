@@ -8,7 +8,7 @@ import type {ChainSettings} from '../../chains/families.ts'
 import {designTokens, securityPolicy} from '../page-headers.ts'
 import type {Words} from './languages/en.ts'
 import {copyPicture, mark, picture} from './marks.ts'
-import {isTest, msToFinal, networkOf, type Payment} from './payment.ts'
+import {isOver, isTest, msToFinal, networkOf, type Payment} from './payment.ts'
 import type {ReceiptLine, Shown} from './shown.ts'
 import {languageCodes, languages, type Voice} from './voice.ts'
 
@@ -49,10 +49,9 @@ ${nextOf({token, payment, shown, settings, voice})}
 <p id="copied" role="status"></p>
 ${back && html`<p>${back}</p>`}${linksOf(payment, voice)}
 </div></div></main><script>${inline(script)}</script>`
-  const isFinal = shown.poll_seconds === null
   return documentOf(`${shown.heading}: ${amount} ${payment.token}`, body, voice, {
     sheet: brand.accent === null ? undefined : html`<link rel="stylesheet" href="${token}/brand.css">`,
-    reload: isFinal ? undefined : html`<noscript>${reload}</noscript>`,
+    reload: isOver(payment) ? undefined : html`<noscript>${reload}</noscript>`,
   })
 }
 
@@ -159,7 +158,7 @@ function linksOf({merchant_name, brand}: Payment, {say}: Voice): Html | false {
 
 /** Out of a frame: in its own tab, but for the way back to the shop. */
 function linkTo(url: string, text: string, {isBack = false} = {}): Html {
-  const target = isBack ? html` class="button" target="_top"` : html` target="_blank"`
+  const target = isBack ? html` class="button back" target="_top"` : html` target="_blank"`
   return html`<a href="${url}"${target} rel="noopener noreferrer"><bdi>${text}</bdi></a>`
 }
 

@@ -29,6 +29,8 @@ const payment: Payment = {
   pace: null,
   receipts: [],
   has_other: false,
+  has_lost: false,
+  late_is_pending: false,
 }
 
 test.each([

@@ -14,6 +14,8 @@ import type {Voice} from './voice.ts'
 const secondsBetweenPolls = 2.5
 /** For a request that only late money can change. */
 const secondsBetweenLatePolls = 15
+/** For one that is paid: somebody may pay it once more. */
+const secondsBetweenPaidPolls = 60
 
 /** What app.payment_page says. */
 export const Payment = z.object({
@@ -49,6 +51,10 @@ export const Payment = z.object({
   receipts: z.array(z.object({txid: z.string(), amount: z.string()})),
   /** Another token, or the token on another chain, came to the address. */
   has_other: z.boolean(),
+  /** What was seen of it is in no block any more. */
+  has_lost: z.boolean(),
+  /** Something that is not final yet came late. */
+  late_is_pending: z.boolean(),
 })
 export type Payment = z.infer<typeof Payment>
 
@@ -77,7 +83,11 @@ export async function shownOf(payment: Payment, settings: ChainSettings, voice: 
     state,
     external_id: payment.external_id,
     heading,
-    text: [...sentences, ...(payment.has_other ? [voice.say('other_came')] : [])].join(' '),
+    text: [
+      ...sentences,
+      ...(payment.has_lost && isDue ? [voice.say('left_chain')] : []),
+      ...(payment.has_other ? [voice.say('other_came')] : []),
+    ].join(' '),
     more: way ? howFar(way, voice) : null,
     due: isDue ? missing : null,
     uri,
@@ -90,9 +100,17 @@ export async function shownOf(payment: Payment, settings: ChainSettings, voice: 
     transaction_url: txid && transactionUrl(settings, txid),
     transaction: txid && shortened(txid),
     receipt: status === 'paid' ? receiptOf(payment, settings, voice) : null,
-    poll_seconds: status === 'paid' ? null : isDue || isSeen(payment) ? secondsBetweenPolls : secondsBetweenLatePolls,
+    poll_seconds: secondsBetween(payment, isDue),
   }
 }
+
+function secondsBetween(payment: Payment, isDue: boolean): number {
+  if (isDue || isSeen(payment)) return secondsBetweenPolls
+  return payment.status === 'paid' ? secondsBetweenPaidPolls : secondsBetweenLatePolls
+}
+
+/** Whether nothing is on its way any more, and nothing needs to come. */
+export const isOver = (payment: Payment): boolean => payment.status === 'paid' && !isSeen(payment)
 
 /** The network in words that cannot be mistaken: Tron (TRC-20), or Tron nile (TRC-20) where coins are worth nothing. */
 export function networkOf({network, token}: Payment, settings: ChainSettings): string {
@@ -159,9 +177,10 @@ function receiptOf(payment: Payment, settings: ChainSettings, {say, time, isolat
 
 // A request that has just expired may still have its old status for a moment.
 function stateOf(payment: Payment, isOver: boolean, hasSurplus: boolean): State {
-  const {status, late, amount_missing} = payment
+  const {status, late, late_is_pending, amount_missing} = payment
   if (status === 'paid') return hasSurplus ? 'overpaid' : late ? 'late' : 'paid'
-  if (status === 'detected') return amount_missing === '0' ? 'seen' : 'partial'
+  if (status === 'detected' && amount_missing === '0') return late_is_pending ? 'late' : 'seen'
+  if (status === 'detected') return 'partial'
   if (status === 'underpaid' && isSeen(payment)) return 'late'
   return status === 'awaiting' && isOver ? 'expired' : status
 }
@@ -214,6 +233,7 @@ const texts: Record<State, (payment: Payment, more: More) => [heading: string, .
   underpaid: (payment, more) => [
     more.voice.say('underpaid'),
     ...soFar(payment, more),
+    more.voice.say('missing', {amount: `${payment.amount_missing} ${payment.token}`}),
     more.voice.say('underpaid_text'),
   ],
 }

@@ -42,6 +42,6 @@ export interface Shown {
   transaction: string | null
   /** Once it is paid. */
   receipt: ReceiptLine[] | null
-  /** When to ask again, where no stream tells; null: nothing will change any more. */
-  poll_seconds: number | null
+  /** When to ask again, where no stream tells. */
+  poll_seconds: number
 }

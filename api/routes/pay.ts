@@ -41,7 +41,7 @@ const refusalMs = 1_000
 
 /** Pages that are open at once, and for one payment. Each is a connection. */
 const streams = 10_000
-const streamsOfPage = 20
+const streamsOfPage = 50
 
 export function pay(app: App, context: Context): void {
   const {db} = context
@@ -76,6 +76,12 @@ export function pay(app: App, context: Context): void {
     reply.headers(pageHeaders(policyFor(payment.brand.sites)))
     return pageOf({token, payment, shown: await shownOf(payment, settings, voice), settings, voice})
   })
+  // A link that lost or got something on its way.
+  const wrong = {config: {open: true}, schema: {hide: true}, onSend: [guarded, asPage]}
+  for (const path of ['/pay', '/pay/', '/pay/:token/*'])
+    app.get(path, wrong, () => {
+      throw notFound('payment_request')
+    })
   app.get('/pay/:token/state', {...options, onSend: guarded}, async request => {
     return await stateOf(await read(request.params.token), voiceOf(request))
   })

@@ -121,6 +121,19 @@ describe.skipIf(!hasChromium)('the page in Chromium (skipped without one: set CH
     }
   })
 
+  test('that is paid shows a second payment while it is on its way, and then what is too much', async () => {
+    const made = await ask(1_000_000)
+    await money.deposit(made.address, 1_000_000)
+    const page = await open(made)
+    await heading(page, 'Paid')
+    await money.deposit(made.address, 400_000, {final: false})
+    await page.getByText('0.4 USDC seen.').waitFor()
+    await money.finalise()
+    await page.getByText('That is 0.4 USDC more than was asked for').waitFor()
+    expect(await page.locator('#lines').textContent()).toContain('Received1.4 USDC')
+    expect(await page.locator('#lines a').count()).toBe(2)
+  })
+
   test('asks for its state where a stream says only that there is news, as before an upgrade', async () => {
     const made = await ask(1_000_000)
     const page = await open(made)
@@ -396,6 +409,9 @@ describe.skipIf(!hasChromium)('the page in Chromium (skipped without one: set CH
     })
     expect(await page.locator('#wallets button').count()).toBe(1) // announced twice
     expect(await page.locator('#wallets img').count()).toBe(0) // its picture is elsewhere
+    await page.reload()
+    await page.getByText('Your wallet may have sent it.').waitFor()
+    expect(await button.getAttribute('aria-disabled')).toBe('true')
     await money.deposit(made.address, 250_000)
     await page.getByText('Still missing: 1 USDC.').waitFor()
     await answer({code: -32000}, 'eth_sendTransaction') // nobody knows whether it was sent
@@ -459,7 +475,11 @@ describe.skipIf(!hasChromium)('the page in Chromium (skipped without one: set CH
     await page.goto(`http://localhost:${port}`)
     const frame = page.frameLocator('div iframe')
     await frame.getByRole('heading', {name: 'Waiting for your payment'}).waitFor()
-    await page.getByRole('button', {name: 'Pay with crypto'}).click()
+    await frame.getByRole('button', {name: 'Copy the amount'}).click()
+    const placeOf = async (selector: string) => (await frame.locator(selector).boundingBox())!.y
+    await frame.locator('#copied:not(:empty)').waitFor()
+    expect(Math.abs((await placeOf('#copied')) - (await placeOf('#amount')))).toBeLessThan(100) // not at the end of a long frame
+    await page.getByRole('button', {name: 'Pay with crypto'}).press('Enter') // a click may miss it while the frame above still grows
     await page.frameLocator('dialog iframe').getByRole('heading', {name: 'Waiting for your payment'}).waitFor()
     await page.getByRole('button', {name: 'Close'}).click()
     await page.locator('dialog').waitFor({state: 'detached'})

@@ -62,6 +62,8 @@ export const de: Words = {
   send_nothing: 'Bitte senden Sie nichts mehr, und bitten Sie den Händler um eine neue.',
   still_counts: 'Wenn Sie schon gesendet haben, zahlen Sie nicht noch einmal: Es zählt auch noch, wenn es ankommt.',
   other_came: 'An diese Adresse wurde etwas anderes gesendet. Es bezahlt diese Anfrage nicht: Fragen Sie den Händler.',
+  left_chain:
+    'Eine Zahlung, die hier gesehen wurde, ist in keinem Block mehr. Wenn sie wiederkommt, zählt sie: Fragen Sie den Händler, bevor Sie noch einmal zahlen.',
   underpaid: 'Es wurde zu wenig bezahlt',
   underpaid_text:
     'Die Anfrage ist beendet. Bitte senden Sie nichts mehr, und fragen Sie den Händler, wie es weitergeht.',
@@ -72,7 +74,7 @@ export const de: Words = {
   in_no_block: 'Die Zahlung ist noch in keinem Block.',
   confirmations: 'Bestätigungen: {count}.',
   confirmations_of: 'Bestätigungen: {count} von {needed}.',
-  about_left: 'Noch etwa {time}.',
+  about_left: 'Endgültig in etwa {time}.',
 
   receipt: 'Beleg',
   print: 'Beleg drucken',

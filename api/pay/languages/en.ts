@@ -61,6 +61,8 @@ export const en = {
   send_nothing: 'Please send nothing any more, and ask the merchant for a new one.',
   still_counts: 'If you have sent it already, do not pay again: it still counts when it arrives.',
   other_came: 'Something else was sent to this address. It does not pay this request: ask the merchant.',
+  left_chain:
+    'A payment that was seen here is in no block any more. If it comes back, it counts: ask the merchant before you pay again.',
   underpaid: 'Too little was paid',
   underpaid_text: 'The request has ended. Please send nothing any more, and ask the merchant how to go on.',
   in_time: 'It was sent in time, and is late unless a block has it by {time}.',
@@ -70,7 +72,7 @@ export const en = {
   in_no_block: 'It is in no block yet.',
   confirmations: 'Confirmations: {count}.',
   confirmations_of: 'Confirmations: {count} of {needed}.',
-  about_left: 'About {time} left.',
+  about_left: 'Final in about {time}.',
 
   receipt: 'Receipt',
   print: 'Print the receipt',

@@ -62,6 +62,8 @@ export const es: Words = {
   send_nothing: 'No envíe nada más, por favor, y pida una nueva al comercio.',
   still_counts: 'Si ya lo ha enviado, no pague otra vez: todavía cuenta cuando llegue.',
   other_came: 'Se ha enviado otra cosa a esta dirección. No paga esta solicitud: pregunte al comercio.',
+  left_chain:
+    'Un pago que se había visto aquí ya no está en ningún bloque. Si vuelve, cuenta: pregunte al comercio antes de pagar otra vez.',
   underpaid: 'Se ha pagado menos de lo pedido',
   underpaid_text: 'La solicitud ha terminado. No envíe nada más, por favor, y pregunte al comercio cómo seguir.',
   in_time: 'Se envió a tiempo, y llega tarde si ningún bloque lo tiene antes de {time}.',
@@ -71,7 +73,7 @@ export const es: Words = {
   in_no_block: 'Todavía no está en ningún bloque.',
   confirmations: 'Confirmaciones: {count}.',
   confirmations_of: 'Confirmaciones: {count} de {needed}.',
-  about_left: 'Quedan unos {time}.',
+  about_left: 'Definitivo en unos {time}.',
 
   receipt: 'Recibo',
   print: 'Imprimir el recibo',

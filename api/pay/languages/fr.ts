@@ -63,6 +63,8 @@ export const fr: Words = {
   send_nothing: 'N’envoyez plus rien, s’il vous plaît, et demandez-en une nouvelle au commerçant.',
   still_counts: 'Si vous l’avez déjà envoyé, ne payez pas une deuxième fois : il compte encore à son arrivée.',
   other_came: 'Autre chose a été envoyé à cette adresse. Cela ne paie pas cette demande : demandez au commerçant.',
+  left_chain:
+    'Un paiement qui avait été vu ici n’est plus dans aucun bloc. S’il revient, il compte : demandez au commerçant avant de payer une deuxième fois.',
   underpaid: 'Le montant payé est insuffisant',
   underpaid_text:
     'La demande est terminée. N’envoyez plus rien, s’il vous plaît, et demandez au commerçant comment continuer.',
@@ -73,7 +75,7 @@ export const fr: Words = {
   in_no_block: 'Il n’est encore dans aucun bloc.',
   confirmations: 'Confirmations : {count}.',
   confirmations_of: 'Confirmations : {count} sur {needed}.',
-  about_left: 'Encore environ {time}.',
+  about_left: 'Définitif dans environ {time}.',
 
   receipt: 'Reçu',
   print: 'Imprimer le reçu',

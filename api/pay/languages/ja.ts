@@ -62,6 +62,8 @@ export const ja: Words = {
   send_nothing: 'これ以上送金せず、お店に新しい請求を依頼してください。',
   still_counts: 'すでに送金した場合は、もう一度支払わないでください。届けば有効です。',
   other_came: 'このアドレスに別のものが送られました。この請求の支払いにはなりません。お店にお問い合わせください。',
+  left_chain:
+    'ここで見えていた支払いは、もうどのブロックにもありません。戻ってくれば有効です。もう一度支払う前に、お店にお問い合わせください。',
   underpaid: '支払いが不足しています',
   underpaid_text: 'この請求は終了しました。これ以上送金せず、今後についてお店にお問い合わせください。',
   in_time: '期限内に送金されました。{time} までにブロックに入らなければ期限後となります。',
@@ -71,7 +73,7 @@ export const ja: Words = {
   in_no_block: 'まだどのブロックにも入っていません。',
   confirmations: '承認数：{count}。',
   confirmations_of: '承認数：{count}／{needed}。',
-  about_left: '残り約{time}。',
+  about_left: '約{time}で確定します。',
 
   receipt: '領収書',
   print: '領収書を印刷',

@@ -62,6 +62,8 @@ export const pt: Words = {
   send_nothing: 'Não envie mais nada, por favor, e peça um novo à loja.',
   still_counts: 'Se já enviou, não pague outra vez: ainda conta quando chegar.',
   other_came: 'Foi enviada outra coisa para este endereço. Não paga este pedido: pergunte à loja.',
+  left_chain:
+    'Um pagamento que tinha sido visto aqui já não está em nenhum bloco. Se voltar, conta: pergunte à loja antes de pagar outra vez.',
   underpaid: 'Foi pago menos do que o pedido',
   underpaid_text: 'O pedido terminou. Não envie mais nada, por favor, e pergunte à loja como continuar.',
   in_time: 'Foi enviado a tempo, e fica atrasado se nenhum bloco o tiver até {time}.',
@@ -71,7 +73,7 @@ export const pt: Words = {
   in_no_block: 'Ainda não está em nenhum bloco.',
   confirmations: 'Confirmações: {count}.',
   confirmations_of: 'Confirmações: {count} de {needed}.',
-  about_left: 'Faltam cerca de {time}.',
+  about_left: 'Definitivo dentro de cerca de {time}.',
 
   receipt: 'Recibo',
   print: 'Imprimir o recibo',

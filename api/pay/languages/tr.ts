@@ -60,6 +60,8 @@ export const tr: Words = {
   send_nothing: 'Lütfen artık hiçbir şey göndermeyin ve satıcıdan yenisini isteyin.',
   still_counts: 'Zaten gönderdiyseniz yeniden ödemeyin: geldiğinde yine sayılır.',
   other_came: 'Bu adrese başka bir şey gönderildi. Bu isteği ödemez: satıcıya sorun.',
+  left_chain:
+    'Burada görülen bir ödeme artık hiçbir blokta yok. Geri gelirse sayılır: yeniden ödemeden önce satıcıya sorun.',
   underpaid: 'Eksik ödendi',
   underpaid_text: 'İstek sona erdi. Lütfen artık hiçbir şey göndermeyin ve nasıl devam edileceğini satıcıya sorun.',
   in_time: 'Zamanında gönderildi; {time} saatine kadar bir bloğa girmezse geç sayılır.',
@@ -69,7 +71,7 @@ export const tr: Words = {
   in_no_block: 'Henüz hiçbir blokta değil.',
   confirmations: 'Onaylar: {count}.',
   confirmations_of: 'Onaylar: {count} / {needed}.',
-  about_left: 'Yaklaşık {time} kaldı.',
+  about_left: 'Yaklaşık {time} içinde kesinleşir.',
 
   receipt: 'Makbuz',
   print: 'Makbuzu yazdır',

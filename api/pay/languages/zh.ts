@@ -57,6 +57,7 @@ export const zh: Words = {
   send_nothing: '请不要再发送任何款项，并向商家索取新的付款请求。',
   still_counts: '如果您已经发送，请不要再次付款：到达后仍然有效。',
   other_came: '有其他资产，或其他网络的资产发送到了此地址。它不能支付此订单：请咨询商家。',
+  left_chain: '此前看到的一笔付款已不在任何区块中。如果它重新出现，仍然有效：再次付款之前，请先询问商家。',
   underpaid: '付款不足',
   underpaid_text: '此订单已结束。请不要再发送任何款项，并询问商家如何继续。',
   in_time: '款项是及时发送的；如果到 {time} 仍未进入区块，则算逾期。',
@@ -66,7 +67,7 @@ export const zh: Words = {
   in_no_block: '尚未进入任何区块。',
   confirmations: '确认数：{count}。',
   confirmations_of: '确认数：{count}／{needed}。',
-  about_left: '大约还需 {time}。',
+  about_left: '大约 {time} 后最终确认。',
 
   receipt: '收据',
   print: '打印收据',

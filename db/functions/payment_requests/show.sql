@@ -40,17 +40,20 @@ language sql stable security definer set search_path = pg_catalog as $$
       app.decimal(app.payment_missing(r), a.decimals) as amount_missing,
       (select min(app.confirmations(r.chain, c.block_height)) from app.receipt c where c.payment_request_id = r.id and c.status = 'pending')
         as confirmations,
-      r.late, coalesce(r.txid, (select c.txid from app.receipt c where c.payment_request_id = r.id order by c.seq desc limit 1)) as txid,
+      r.late, coalesce((select c.txid from app.receipt c where c.payment_request_id = r.id and c.status = 'pending' order by c.seq desc limit 1), r.txid,
+        (select c.txid from app.receipt c where c.payment_request_id = r.id order by c.seq desc limit 1)) as txid,
       app.iso(least(r.expires_at, r.cancelled_at)) as expires_at,
       (select app.iso(r.decide_at) where r.status = 'detected' and r.expired_at is not null) as late_at, r.external_id, r.return_url,
       app.iso(r.created_at) as created_at, app.iso(r.paid_at) as paid_at, (select c.network from chain.cursor c where c.chain = r.chain) as network, app.pace_of(r.chain) as pace,
       r.status <> 'paid' and exists (select from app.not_counted(r.id) n where n.is_open) as has_other,
+      exists (select from app.deposit d where d.payment_request_id = r.id and d.status = 'reorged' and d.credited and (d.chain, d.token) = (r.chain, r.token)) as has_lost,
+      exists (select from app.receipt c where c.payment_request_id = r.id and c.status = 'pending' and c.late) as late_is_pending,
       (select coalesce(json_agg(json_build_object('txid', i.txid, 'amount', app.decimal(i.amount, a.decimals)) order by i.seq), '[]')
         from (select * from app.receipt c where c.payment_request_id = r.id and c.status = 'final' order by c.seq limit 20) i) as receipts
   ) b
   where r.page_token = of_page_token
 $$;
-comment on function app.payment_page is 'What the page of a payment request shows to a visitor who has its token. Its confirmations are those of the youngest pending receipt; null if none is pending. A cancelled request expired when it was cancelled. late_at: when money that no block has taken is late; null while none is waited for. receipts: the first twenty final ones.';
+comment on function app.payment_page is 'What the page of a payment request shows to a visitor who has its token. Its confirmations are those of the youngest pending receipt; null if none is pending. A cancelled request expired when it was cancelled. late_at: when money that no block has taken is late; null while none is waited for. receipts: the first twenty final ones. txid: of what is on its way, if anything is. has_lost: what was seen is in no block any more.';
 grant execute on function app.payment_page to sluice_api;
 
 -- One call a second asks for all pages that are open in browsers.
