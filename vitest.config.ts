@@ -49,8 +49,9 @@ const long = [
 const never = ['node_modules/**', '.sluice/**', 'test/made-up-family/**', ...long]
 
 /**
- * What takes more than ten seconds on two cores, the longest first. Those that compute all the time are apart from each
- * other (conformance, torture, containers, the demo, start, the dashboard's look, custody's commands): most others wait.
+ * What takes more than ten seconds on two cores, the longest first; but what computes all the time is apart from each
+ * other (conformance, torture, containers, the demo, start, the dashboard's look, custody's commands), because most of
+ * the others wait.
  */
 const slow = [
   'test/conformance/conformance',

@@ -1,5 +1,5 @@
-// The local chains of a service, one for each chain of SLUICE_DEVNET without a node. Promises: each runs until it is stopped
-// (local-chain.ts). The next start adopts those that outlived a service.
+// The local chains of a service, one for each chain of SLUICE_DEVNET without a node. Promises: each runs until it is
+// stopped (local-chain.ts). The next start adopts those that outlived a service.
 import type pg from 'pg'
 import type {Logger} from '../base/log.ts'
 import {type ChainSettings, familyOf, hasNode} from '../chains/families.ts'
