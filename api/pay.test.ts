@@ -497,6 +497,20 @@ test('what else came to the address is said to the payer until it is decided, if
   expect(await says()).toBe(false)
 })
 
+test('a stream that cannot say what is new says that something is, and the page asks', async () => {
+  const made = await ask(1_000_000)
+  const news = newsOf(await get(`${made.page_token}/events`))
+  await news.next() // what it begins with
+  await money.db.rows('revoke execute on function app.payment_page from sluice_api')
+  try {
+    await money.deposit(made.address, 1_000_000, {final: false})
+    expect((await news.next()).value).toBe('event: news\ndata:')
+  } finally {
+    await money.db.rows('grant execute on function app.payment_page to sluice_api')
+    await news.return(undefined)
+  }
+})
+
 test('a stream tells a page at once what is new, in its language, and ends with the service', async () => {
   const made = await ask(1_000_000)
   expect((await get(`${'x'.repeat(32)}/events`)).status).toBe(404)

@@ -131,7 +131,8 @@ export class Live {
   }
 
   async #say(streams: Stream[], newsOf: Map<string, string>): Promise<void> {
-    const said = (await this.#options.say?.(streams.map(({about}) => about))) ?? []
+    // Where it cannot be said, the page asks, and what is wrong is reported there: others must not wait for it.
+    const said = (await this.#options.say?.(streams.map(({about}) => about)).catch(() => [])) ?? []
     for (const [n, stream] of streams.entries()) {
       stream.news = newsOf.get(stream.about.key)
       write(stream, 'news', said[n])

@@ -4212,7 +4212,7 @@ CREATE OR REPLACE FUNCTION app.payment_metrics() RETURNS TABLE(metric text, labe
 CREATE OR REPLACE FUNCTION app.payment_missing(r app.payment_request) RETURNS numeric LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as ff9917f6385b1aa7e3951d66e59c139a;
 
 -- What the page of a payment request shows to a visitor who has its token. Its confirmations are those of the youngest pending receipt; null if none is pending. A cancelled request expired when it was cancelled. late_at: when money that no block has taken is late; null while none is waited for. receipts: the first twenty final ones. txid: of what is on its way, if anything is. has_lost: what was seen is in no block any more.
-CREATE OR REPLACE FUNCTION app.payment_page(of_page_token text) RETURNS SETOF app.payment_response LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 0a579741b1d0d4ac7745a1d8551cfbc7;
+CREATE OR REPLACE FUNCTION app.payment_page(of_page_token text) RETURNS SETOF app.payment_response LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 2d9392bc3a75027762a4919747657d0d;
 
 -- A text for each of these pages that changes whenever what the page shows does. No row for a page that does not exist.
 CREATE OR REPLACE FUNCTION app.payment_page_news(page_tokens text[]) RETURNS TABLE(page_token text, news text) LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as e5c9a2bfca951dc2f569ef24cab13242;

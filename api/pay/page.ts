@@ -8,7 +8,7 @@ import type {ChainSettings} from '../../chains/families.ts'
 import {designTokens, securityPolicy} from '../page-headers.ts'
 import type {Words} from './languages/en.ts'
 import {copyPicture, mark, picture} from './marks.ts'
-import {isOver, isTest, msToFinal, networkOf, type Payment} from './payment.ts'
+import {isSettled, isTest, msToFinal, networkOf, type Payment} from './payment.ts'
 import type {ReceiptLine, Shown} from './shown.ts'
 import {languageCodes, languages, type Voice} from './voice.ts'
 
@@ -51,7 +51,7 @@ ${back && html`<p>${back}</p>`}${linksOf(payment, voice)}
 </div></div></main><script>${inline(script)}</script>`
   return documentOf(`${shown.heading}: ${amount} ${payment.token}`, body, voice, {
     sheet: brand.accent === null ? undefined : html`<link rel="stylesheet" href="${token}/brand.css">`,
-    reload: isOver(payment) ? undefined : html`<noscript>${reload}</noscript>`,
+    reload: isSettled(payment) ? undefined : html`<noscript>${reload}</noscript>`,
   })
 }
 

@@ -110,7 +110,7 @@ function secondsBetween(payment: Payment, isDue: boolean): number {
 }
 
 /** Whether nothing is on its way any more, and nothing needs to come. */
-export const isOver = (payment: Payment): boolean => payment.status === 'paid' && !isSeen(payment)
+export const isSettled = (payment: Payment): boolean => payment.status === 'paid' && !isSeen(payment)
 
 /** The network in words that cannot be mistaken: Tron (TRC-20), or Tron nile (TRC-20) where coins are worth nothing. */
 export function networkOf({network, token}: Payment, settings: ChainSettings): string {
@@ -209,7 +209,7 @@ const texts: Record<State, (payment: Payment, more: More) => [heading: string, .
   partial: (payment, more) => [
     more.voice.say('partial'),
     ...soFar(payment, more),
-    more.voice.say('missing', {amount: `${payment.amount_missing} ${payment.token}`}),
+    stillMissing(payment, more.voice),
     ...untilLate(payment, more.voice),
     ...(more.isOver ? [more.voice.say('ask_before')] : []),
   ],
@@ -233,7 +233,7 @@ const texts: Record<State, (payment: Payment, more: More) => [heading: string, .
   underpaid: (payment, more) => [
     more.voice.say('underpaid'),
     ...soFar(payment, more),
-    more.voice.say('missing', {amount: `${payment.amount_missing} ${payment.token}`}),
+    stillMissing(payment, more.voice),
     more.voice.say('underpaid_text'),
   ],
 }
@@ -251,6 +251,9 @@ function soFar(payment: Payment, {voice: {say}, way}: More): string[] {
     ...(way ? [say('seen_amount', {amount: `${pending} ${token}`})] : []),
   ]
 }
+
+const stillMissing = ({amount_missing, token}: Payment, {say}: Voice) =>
+  say('missing', {amount: `${amount_missing} ${token}`})
 
 /** How far what was seen is on its way to final. */
 function howFar({confirmations: count, needed, msLeft}: Way, {say, duration}: Voice): string {

@@ -34,20 +34,22 @@ language sql stable security definer set search_path = pg_catalog as $$
   join app.merchant m on m.id = r.merchant_id
   left join app.merchant_brand n on n.merchant_id = m.id
   join app.address w on w.payment_request_id = r.id and w.chain = r.chain
+  cross join lateral (select min(app.confirmations(r.chain, c.block_height)) as confirmations, bool_or(c.late) as late,
+      (array_agg(c.txid order by c.seq desc))[1] as txid
+    from app.receipt c where c.payment_request_id = r.id and c.status = 'pending') p
   cross join lateral (
     select r.chain, a.token, a.display_name, coalesce(n.name, m.name) as merchant_name, app.brand_of(m.id) as brand, w.address, app.decimal(r.amount, a.decimals) as amount, r.status,
       app.decimal(r.received, a.decimals) as amount_received, app.decimal(r.pending, a.decimals) as amount_pending,
       app.decimal(app.payment_missing(r), a.decimals) as amount_missing,
-      (select min(app.confirmations(r.chain, c.block_height)) from app.receipt c where c.payment_request_id = r.id and c.status = 'pending')
-        as confirmations,
-      r.late, coalesce((select c.txid from app.receipt c where c.payment_request_id = r.id and c.status = 'pending' order by c.seq desc limit 1), r.txid,
+      p.confirmations,
+      r.late, coalesce(p.txid, r.txid,
         (select c.txid from app.receipt c where c.payment_request_id = r.id order by c.seq desc limit 1)) as txid,
       app.iso(least(r.expires_at, r.cancelled_at)) as expires_at,
       (select app.iso(r.decide_at) where r.status = 'detected' and r.expired_at is not null) as late_at, r.external_id, r.return_url,
       app.iso(r.created_at) as created_at, app.iso(r.paid_at) as paid_at, (select c.network from chain.cursor c where c.chain = r.chain) as network, app.pace_of(r.chain) as pace,
       r.status <> 'paid' and exists (select from app.not_counted(r.id) n where n.is_open) as has_other,
       exists (select from app.deposit d where d.payment_request_id = r.id and d.status = 'reorged' and d.credited and (d.chain, d.token) = (r.chain, r.token)) as has_lost,
-      exists (select from app.receipt c where c.payment_request_id = r.id and c.status = 'pending' and c.late) as late_is_pending,
+      coalesce(p.late, false) as late_is_pending,
       (select coalesce(json_agg(json_build_object('txid', i.txid, 'amount', app.decimal(i.amount, a.decimals)) order by i.seq), '[]')
         from (select * from app.receipt c where c.payment_request_id = r.id and c.status = 'final' order by c.seq limit 20) i) as receipts
   ) b
