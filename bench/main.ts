@@ -15,6 +15,7 @@ import {benchDashboard} from './dashboard.ts'
 import {benchDerive} from './derive.ts'
 import {benchElectrum} from './electrum.ts'
 import {benchFailover, benchQuorum, failoverTable} from './failover.ts'
+import {benchIdle, sumOf} from './idle.ts'
 import {benchLatency} from './latency.ts'
 import {benchMoney} from './money.ts'
 import {benchPayPage} from './pay-page.ts'
@@ -97,6 +98,18 @@ const benches: Record<string, () => Promise<void>> = {
   async processes() {
     for (const {name, startMs, memoryMb} of await benchProcesses())
       facts.push(`${name}: ready ${startMs.toFixed(0)} ms after its start, ${memoryMb.toFixed(0)} MB of memory.`)
+  },
+  async idle() {
+    const costs = await benchIdle()
+    const here = costs.filter(({isLocalChain}) => !isLocalChain)
+    for (const {name, wakeUps, percent, memoryMb} of [
+      ...costs,
+      {name: 'all but the local chains', ...sumOf(here)},
+      {name: 'all', ...sumOf(costs)},
+    ])
+      facts.push(
+        `Idle, ${name}: ${wakeUps.toFixed(0)} wake-ups/s, ${percent.toFixed(1)} % of a core, ${memoryMb.toFixed(0)} MB.`,
+      )
   },
   async api() {
     results.push(...(await benchApi()))

@@ -1,0 +1,127 @@
+// What a service costs while nothing happens: wake-ups a second (voluntary context switches of all threads), percent of
+// a core, and memory (proportional set size), by process, of all that `npm start` starts with five local chains. What
+// the local chains themselves cost is told apart: the rest is what a service costs whose nodes are elsewhere.
+import {execFileSync} from 'node:child_process'
+import {chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync} from 'node:fs'
+import {tmpdir} from 'node:os'
+import path from 'node:path'
+import {setTimeout as sleep} from 'node:timers/promises'
+import {readProcesses} from '../base/home.ts'
+import {readSettings} from '../chains/settings.ts'
+import {startService} from '../service/supervisor.ts'
+
+export interface Idle {
+  name: string
+  isLocalChain: boolean
+  /** A second. */
+  wakeUps: number
+  /** Of one core. */
+  percent: number
+  memoryMb: number
+}
+
+/** By then, the local chains are quiet (devnet/main.ts). */
+const settleMs = 100_000
+
+export async function benchIdle(seconds = 40): Promise<Idle[]> {
+  const home = mkdtempSync(path.join(tmpdir(), 'sluice-bench-'))
+  chmodSync(home, 0o755)
+  const service = await startService(readSettings({SLUICE_HOME: home, PORT: '0', DASHBOARD_PORT: '0'}), {quiet: true})
+  try {
+    await sleep(settleMs)
+    const names = namesOf(home)
+    const before = readAll(names.keys())
+    await sleep(seconds * 1000)
+    const after = readAll(names.keys())
+    return summed(names, before, after)
+  } finally {
+    await service.stop()
+    rmSync(home, {recursive: true, force: true})
+  }
+}
+
+interface Reading {
+  at: number
+  switches: number
+  ticks: number
+}
+
+const ticksPerSecond = Number(execFileSync('getconf', ['CLK_TCK']).toString())
+
+/** What each process of the service, by its id, is called; the server of Postgres and its backends are one. */
+function namesOf(home: string): Map<number, string> {
+  const names = new Map([[process.pid, 'supervisor, with this bench']])
+  for (const {name, pid} of readProcesses(home)) if (pid) names.set(pid, name)
+  const all = pids().map(pid => ({pid, parent: parentOf(pid), command: commandOf(pid)}))
+  for (const {pid, command} of all) {
+    const devnet = / --chain (\w+) --dir .*\/devnet\//.exec(command)
+    if (devnet && command.includes(home)) names.set(pid, `devnet-${devnet[1]!.toLowerCase()}`)
+    if (command.includes(`${home}/postgres`)) names.set(pid, 'postgres')
+  }
+  for (let found = -1; found !== names.size; ) {
+    found = names.size
+    for (const {pid, parent} of all)
+      if (!names.has(pid) && names.has(parent) && parent !== process.pid) names.set(pid, names.get(parent)!)
+  }
+  return names
+}
+
+function readAll(wanted: Iterable<number>): Map<number, Reading> {
+  const read = new Map<number, Reading>()
+  for (const pid of wanted)
+    try {
+      read.set(pid, {at: performance.now(), switches: switchesOf(pid), ticks: ticksOf(pid)})
+    } catch {} // it has ended
+  return read
+}
+
+function summed(names: Map<number, string>, before: Map<number, Reading>, after: Map<number, Reading>): Idle[] {
+  const sums = new Map<string, Idle>()
+  for (const [pid, now] of after) {
+    const then = before.get(pid)
+    const name = names.get(pid)!
+    const seconds = then && (now.at - then.at) / 1000
+    if (!seconds) continue
+    const sum = sums.get(name) ?? {name, isLocalChain: name.startsWith('devnet'), wakeUps: 0, percent: 0, memoryMb: 0}
+    sum.wakeUps += (now.switches - then.switches) / seconds
+    sum.percent += (100 * (now.ticks - then.ticks)) / ticksPerSecond / seconds
+    sum.memoryMb += memoryOf(pid)
+    sums.set(name, sum)
+  }
+  return [...sums.values()]
+}
+
+const pids = () =>
+  readdirSync('/proc')
+    .filter(name => /^\d+$/.test(name))
+    .map(Number)
+
+function readOr(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch {
+    return '' // it has ended
+  }
+}
+
+const commandOf = (pid: number) => readOr(`/proc/${pid}/cmdline`).replaceAll('\0', ' ')
+const afterName = (pid: number) =>
+  readOr(`/proc/${pid}/stat`)
+    .replace(/^.*\) /s, '')
+    .split(' ')
+const parentOf = (pid: number) => Number(afterName(pid)[1])
+const ticksOf = (pid: number) => Number(afterName(pid)[11]) + Number(afterName(pid)[12])
+
+function switchesOf(pid: number): number {
+  const threads = readdirSync(`/proc/${pid}/task`).map(thread => readOr(`/proc/${pid}/task/${thread}/status`))
+  return threads.reduce((sum, status) => sum + Number(/^voluntary_ctxt_switches:\s+(\d+)/m.exec(status)?.[1] ?? 0), 0)
+}
+
+function memoryOf(pid: number): number {
+  return Number(/^Pss:\s+(\d+) kB/m.exec(readOr(`/proc/${pid}/smaps_rollup`))?.[1] ?? 0) / 1024
+}
+
+export function sumOf(costs: Idle[]): Omit<Idle, 'name' | 'isLocalChain'> {
+  const sum = (of: (cost: Idle) => number) => costs.reduce((total, cost) => total + of(cost), 0)
+  return {wakeUps: sum(c => c.wakeUps), percent: sum(c => c.percent), memoryMb: sum(c => c.memoryMb)}
+}
