@@ -1,6 +1,6 @@
 // Facts about operating-system processes, to decide whether a recorded pid still is the same process.
 import {execFile} from 'node:child_process'
-import {readFile} from 'node:fs/promises'
+import {readFileSync} from 'node:fs'
 import {promisify} from 'node:util'
 
 /**
@@ -11,7 +11,7 @@ import {promisify} from 'node:util'
 export async function commandLine(pid: number): Promise<string | undefined> {
   try {
     if (process.platform === 'linux') {
-      const text = await readFile(`/proc/${pid}/cmdline`, 'utf8')
+      const text = readFileSync(`/proc/${pid}/cmdline`, 'utf8')
       return text === '' ? undefined : text.replaceAll('\0', ' ').trim()
     }
     const {stdout} = await promisify(execFile)('ps', ['-o', 'command=', '-p', String(pid)])
@@ -25,7 +25,7 @@ export async function commandLine(pid: number): Promise<string | undefined> {
 export async function hasVariable(pid: number, name: string, value: string): Promise<boolean> {
   try {
     if (process.platform === 'linux')
-      return (await readFile(`/proc/${pid}/environ`, 'utf8')).split('\0').includes(`${name}=${value}`)
+      return readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0').includes(`${name}=${value}`)
     const {stdout} = await promisify(execFile)('ps', ['eww', '-o', 'command=', '-p', String(pid)])
     return stdout.includes(` ${name}=${value}`)
   } catch {

@@ -1,7 +1,8 @@
 // The process of one local chain: node devnet/main.ts --chain ETH --dir DIR [--block-interval-ms 1000] [--node NODE]
 // Promises: DIR/devnet.json says where the chain is, and is there only while it serves; a second process for the same
 // DIR prints what the first one serves and ends; SIGTERM and SIGINT end it and its engine within 5 s; after any kill -9
-// the next start continues with exactly the same blocks. With an interval of 0 it mines on request only.
+// the next start continues with exactly the same blocks. With an interval of 0 it mines on request only. A chain on
+// which nothing happens costs its machine little: its blocks become rare until there is a transaction again.
 import {mkdirSync, realpathSync, rmSync} from 'node:fs'
 import path from 'node:path'
 import {setTimeout as sleep} from 'node:timers/promises'
@@ -16,6 +17,9 @@ import {JournalInUse} from './sqlite.ts'
 
 const adoptTimeoutMs = 30_000
 const stopTimeoutMs = 4_000
+/** Longer than what begins with a transaction: by then, it is final or past its end. */
+const quietAfterMs = 90_000
+const quietIntervalMs = 10_000
 
 const {chain: code, family, dir, blockIntervalMs, node} = await options()
 const log = logger(`devnet-${code.toLowerCase()}`)
@@ -35,8 +39,20 @@ console.log(JSON.stringify(devnet))
 if (blockIntervalMs > 0) await mineForEver(serving)
 
 async function mineForEver(serving: Serving): Promise<void> {
+  let changedAt = Date.now()
+  let wake = () => {}
+  opened.journal.onChange = () => {
+    changedAt = Date.now()
+    wake()
+  }
   for (let next = Date.now() + blockIntervalMs; ; next = Math.max(next + blockIntervalMs, Date.now())) {
     await sleep(next - Date.now())
+    if (Date.now() - changedAt > quietAfterMs && !opened.journal.pool().length) {
+      const change = new Promise<void>(resolve => {
+        wake = resolve
+      })
+      await Promise.race([change, sleep(Math.max(0, quietIntervalMs - blockIntervalMs))])
+    }
     try {
       await serving.mine()
     } catch (error) {

@@ -95,10 +95,14 @@ export class JournalFile {
   }
 
   countFork(): void {
+    this.onChange()
     this.setMeta('forks', String(this.forks + 1))
   }
 
   // --- unconfirmed transactions ---
+
+  /** Called when a transaction begins to wait for a block, or is forgotten, and when blocks are replaced. */
+  onChange: () => void = () => {}
 
   /** In an order in which they can be mined. */
   pool(): Waiting[] {
@@ -106,10 +110,12 @@ export class JournalFile {
   }
 
   addToPool({txid, raw}: Waiting): void {
+    this.onChange()
     this.run('insert into pool (txid, raw) values (?, ?) on conflict do nothing', txid, raw)
   }
 
   removeFromPool(txids: string[]): void {
+    if (txids.length) this.onChange()
     this.transaction(() => {
       for (const txid of txids) this.run('delete from pool where txid = ?', txid)
     })

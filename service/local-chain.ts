@@ -14,7 +14,7 @@ import {fund, LocalNode, responses} from './local-node.ts'
 const module = fileURLToPath(new URL('../devnet/main.ts', import.meta.url))
 /** Long, because bcoin reads every block of its chain again. */
 const readyTimeoutMs = 300_000
-const watchIntervalMs = 500
+const watchIntervalMs = 2000
 const longestWaitMs = 30_000
 
 export class LocalChain {
