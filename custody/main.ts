@@ -44,7 +44,7 @@ import {active, addressesMade, journalChanged, journalCompared} from './metrics.
 import {
   channel,
   checkPool,
-  fillPool,
+  fillPools,
   giveUpUnsure,
   hasAddresses,
   openTreasuries,
@@ -113,16 +113,12 @@ async function main(ends: Ends): Promise<never> {
   const treasuries = await openTreasuries(client, derive, isNewSeed(settings.home))
   noteUse(settings.home)
   const custody = new Custody({client, keys, journal, chains: settings.chains, treasuries, log})
-  const supplies = familyNames.map(family => ({family, supply: new Supply(settings.addressPoolSize)}))
+  const pools = familyNames.map(family => ({family, supply: new Supply(settings.addressPoolSize)}))
   const fill = () =>
     custody.inTurn(async () => {
-      let added = 0
-      for (const each of supplies) {
-        const made = await fillPool(client, derive, journal, each)
-        addressesMade.inc({family: each.family}, made)
-        added += made
-      }
-      return added
+      const filled = await fillPools(client, derive, journal, pools)
+      for (const {family, added} of filled) addressesMade.inc({family}, added)
+      return filled.reduce((sum, {added}) => sum + added, 0)
     })
   await fill()
   await openSocket(settings.home, custody, log)

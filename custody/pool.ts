@@ -112,7 +112,7 @@ export async function recoverPool(
   await client.query('begin')
   for (const entry of missing) await insertEntry(client, entry)
   let retired = await retireFree(client, family)
-  let next = (await countFree(client, family, 0)).next
+  let {next} = await countOf(client, family)
   for (const {details, signed_at} of missing) {
     const upTo = Number(details.up_to)
     if (upTo - next >= indexesSkipped) next = upTo - batch + 1 // what giveUpUnsure skipped was never made
@@ -142,7 +142,7 @@ export async function recoverPool(
 export async function giveUpUnsure(client: pg.Client, derive: Derive, family: Family): Promise<number | undefined> {
   const {rows} = await client.query<{unsure: boolean}>('select custody.is_pool_unsure($1) as unsure', [family])
   if (!rows[0]!.unsure) return undefined
-  const {next} = await countFree(client, family, 0)
+  const {next} = await countOf(client, family)
   const last = next + randomInt(indexesSkipped, farthestPlace)
   await client.query('begin')
   const retired = await retireFree(client, family)
@@ -190,18 +190,39 @@ export class Supply {
   }
 }
 
+export interface Pool {
+  family: Family
+  supply: Supply
+}
+
 /**
- * Adds addresses until the supply is there; none while its stream of the journal is blocked. Resolves to the number of
- * added addresses.
+ * Adds addresses to each pool until its supply is there; none while its stream of the journal is blocked. Resolves to
+ * the number of added addresses of each.
  */
-export async function fillPool(
+export async function fillPools(
   client: pg.Client,
   derive: Derive,
   journal: Journal,
-  {family, supply}: {family: Family; supply: Supply},
+  pools: Pool[],
+): Promise<{family: Family; added: number}[]> {
+  const counts = await countFree(
+    client,
+    pools.map(({family, supply}) => ({family, most: supply.size})),
+  )
+  const filled = []
+  for (const pool of pools)
+    filled.push({family: pool.family, added: await fillPool(client, derive, journal, pool, counts.get(pool.family)!)})
+  return filled
+}
+
+async function fillPool(
+  client: pg.Client,
+  derive: Derive,
+  journal: Journal,
+  {family, supply}: Pool,
+  {free, next, journalled}: Count,
 ): Promise<number> {
   if (journal.whyBlocked(poolStream(family))) return 0
-  const {free, next, journalled} = await countFree(client, family, supply.size)
   supply.found(free)
   const missing = Math.max(0, supply.size - free)
   // The addresses are older than the journal or its seals. From this entry on, no entry without a seal is believed.
@@ -219,22 +240,36 @@ export async function fillPool(
   return missing
 }
 
-async function countFree(
-  client: pg.Client,
-  family: Family,
-  most: number,
-): Promise<{free: number; next: number; journalled: number}> {
-  const {rows} = await client.query<{free: string; next: string; journalled: string | null}>({
+interface Count {
+  /** At most as many as were asked for. */
+  free: number
+  /** The first index that was never used. */
+  next: number
+  /** The highest index of the journal; -1 if it has none. */
+  journalled: number
+}
+
+async function countOf(client: pg.Client, family: Family): Promise<Count> {
+  return (await countFree(client, [{family, most: 0}])).get(family)!
+}
+
+async function countFree(client: pg.Client, pools: {family: Family; most: number}[]): Promise<Map<Family, Count>> {
+  const {rows} = await client.query<{family: Family; free: string; next: string; journalled: string | null}>({
     name: 'count_free_addresses',
-    text: `select
-        (select count(*) from (select from custody.address
-          where family = $1 and purpose = 'deposit' and taken_at is null and retired_at is null limit $2) f) as free,
-        (select coalesce(max(derivation_index) + 1, 0) from custody.address where family = $1 and purpose = 'deposit') as next,
-        (select details ->> 'up_to' from custody.journal where stream = $3 order by seq desc limit 1) as journalled`,
-    values: [family, most, poolStream(family)],
+    text: `select p.family,
+        (select count(*) from (select from custody.address a
+          where a.family = p.family and purpose = 'deposit' and taken_at is null and retired_at is null limit p.most) f) as free,
+        (select coalesce(max(derivation_index) + 1, 0) from custody.address a where a.family = p.family and purpose = 'deposit') as next,
+        (select details ->> 'up_to' from custody.journal where stream = p.stream order by seq desc limit 1) as journalled
+      from unnest($1::text[], $2::int[], $3::text[]) p (family, most, stream)`,
+    values: [pools.map(({family}) => family), pools.map(({most}) => most), pools.map(({family}) => poolStream(family))],
   })
-  const {free, next, journalled} = rows[0]!
-  return {free: Number(free), next: Number(next), journalled: Number(journalled ?? -1)}
+  return new Map(
+    rows.map(({family, free, next, journalled}) => [
+      family,
+      {free: Number(free), next: Number(next), journalled: Number(journalled ?? -1)},
+    ]),
+  )
 }
 
 async function insertAddresses(

@@ -148,14 +148,15 @@ export class Journal {
       ahead(
         `the file has ${more} ${more === 1 ? 'entry' : 'entries'} more than the database: the database is an older copy; run sluice custody reconcile`,
       )
-    } else if (inFile.seq > 0 && (await this.#hashAt(stream, inFile.seq)) !== inFile.hash) {
+    } else if (inFile.seq > 0 && (await this.#hashAt(stream, inFile.seq, inDatabase)) !== inFile.hash) {
       ahead(
         `file and database differ at or before entry ${inFile.seq}: one of them is from another service; restore the right one`,
       )
     } else if (inFile.seq < inDatabase.seq) await this.#append(stream, inFile.seq, isSealed)
   }
 
-  async #hashAt(stream: string, seq: number): Promise<string | undefined> {
+  async #hashAt(stream: string, seq: number, head: Head): Promise<string | undefined> {
+    if (seq === head.seq) return head.hash
     const {rows} = await this.#client.query<{hash: string}>({
       name: 'journal_hash',
       text: 'select hash from custody.journal where stream = $1 and seq = $2',
@@ -244,23 +245,18 @@ export class Journal {
   }
 
   /**
-   * Compares a page of the table with the file, and unblocks each stream that is right. True once all entries were
-   * compared.
+   * Compares a page of a stream in the table with the file, and unblocks the stream if all of it is right. True once
+   * all streams were compared.
    */
   async compareSome(): Promise<boolean> {
-    for (let left = page; left > 0; ) {
-      const {streams} = this
-      const {stream: n, after} = this.#place
-      const stream = streams[n]
-      const compared =
-        stream === undefined || this.#outOfStep.has(stream) ? 0 : await this.#compare(stream, after, left)
-      this.#place = compared === left ? {stream: n, after: after + compared} : {stream: n + 1, after: 0}
-      left -= compared
-      if (this.#place.stream < streams.length) continue
-      this.#place = {stream: 0, after: 0}
-      return true
-    }
-    return false
+    const {streams} = this
+    const {stream: n, after} = this.#place
+    const stream = streams[n]
+    const compared = stream === undefined || this.#outOfStep.has(stream) ? 0 : await this.#compare(stream, after, page)
+    this.#place = compared === page ? {stream: n, after: after + compared} : {stream: n + 1, after: 0}
+    if (this.#place.stream < streams.length) return false
+    this.#place = {stream: 0, after: 0}
+    return true
   }
 
   /** Resolves to the number of right entries if there are more to compare, else to 0. */

@@ -19,7 +19,7 @@ import {reconcile} from '../../custody/journal/reconcile.ts'
 import {deriver} from '../../custody/keys/addresses.ts'
 import {type KeyStore, localKeys} from '../../custody/keys/key-store.ts'
 import {type Seal, sealOf} from '../../custody/keys/seal.ts'
-import {fillPool, openTreasuries, poolStream, Supply} from '../../custody/pool.ts'
+import {fillPools, openTreasuries, poolStream, Supply} from '../../custody/pool.ts'
 import {SignRequest} from '../../custody/requests.ts'
 import type {Role} from '../../db/migrate/migrate.ts'
 import {advancePayout} from '../../jobs/payouts/advance-payout.ts'
@@ -88,7 +88,7 @@ export class Base {
     const journal = base.openJournal(client)
     await journal.level()
     for (const family of familyNames)
-      await fillPool(client, derive, journal, {family, supply: new Supply(merchantCount + 1)})
+      await fillPools(client, derive, journal, [{family, supply: new Supply(merchantCount + 1)}])
     journal.file.close()
     base.#journal = readFileSync(journalFile(home), 'utf8')
     for (const name of ['empty', 'backup']) await db.prepareCopy(name)
