@@ -4392,7 +4392,7 @@ CREATE OR REPLACE FUNCTION app.record_comparison(of_chain text, claim text, afte
 CREATE OR REPLACE FUNCTION app.recount_stake(of_chain text, energy numeric, bandwidth numeric, unstaking jsonb) RETURNS TABLE(booked text) LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 06ee71f88c36dc9e8d82be65a4ed3cb5;
 
 -- Makes the jobs and queues of dead workers available again; returns how many jobs did.
-CREATE OR REPLACE FUNCTION app.recover_dead_pools(hung_after interval DEFAULT '00:00:30'::interval) RETURNS integer LANGUAGE plpgsql SET search_path TO 'pg_catalog' as f1325505d38ed650bde094314b52fde2;
+CREATE OR REPLACE FUNCTION app.recover_dead_pools(hung_after interval DEFAULT '00:00:30'::interval) RETURNS integer LANGUAGE plpgsql SET search_path TO 'pg_catalog' as 764bf6d5d851a5414deb901290b20c4f;
 
 -- Sends an event to an endpoint again, now, whatever the state of its delivery.
 CREATE OR REPLACE FUNCTION app.redeliver(of_merchant uuid, endpoint uuid, delivery uuid) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as a1ee75c25d6c2e2d7f9a1243b67a92c0;

@@ -144,7 +144,8 @@ function startRunner({pool, sequencer, liveness, payouts, events, log}: Tasks): 
     events,
     preset: {
       plugins: [liveness.plugin],
-      worker: {concurrentJobs: 10, pollInterval: 1000, gracefulShutdownAbortTimeout: 1000},
+      // New jobs are announced; only failed ones that are tried again wait for a poll, of each of the ten.
+      worker: {concurrentJobs: 10, pollInterval: 5000, gracefulShutdownAbortTimeout: 1000},
     },
   })
 }
@@ -159,16 +160,16 @@ async function startParts(parts: Parts): Promise<() => Promise<void>> {
   const stop = startTick(
     [
       {name: 'recover dead workers', intervalMs: second, run: liveness.beat},
-      {name: 'sequence events', intervalMs: second, run: sequencer.run},
+      {name: 'sequence events', intervalMs: 5 * second, run: sequencer.run}, // those whose job was lost
       {name: 'find due webhooks', intervalMs: second, run: dispatcher.pass},
-      {name: 'read tokens', intervalMs: 2 * second, run: () => readTokens(pool, settings.chains)},
+      {name: 'read tokens', intervalMs: 5 * second, run: () => readTokens(pool, settings.chains)},
       {name: 'wake payouts', intervalMs: second, run: () => wakeDue(pool)},
       {name: 'carry out returns', intervalMs: 3 * second, run: () => carryOutReturns(payouts)},
       {name: 'collect addresses', intervalMs: 10 * second, run: () => collect(payouts)},
       {name: 'retry blocked addresses', intervalMs: 10 * second, run: () => retryBlocked(payouts)},
       {name: 'look at the code of tokens', intervalMs: hour, run: () => lookAtTokenCode(payouts)},
-      {name: 'fold balances', intervalMs: second, run: () => workOff(pool, 'app.fold_balances', foldBatch)},
-      {name: 'fold totals', intervalMs: second, run: () => workOff(pool, 'app.fold_totals', foldBatch)},
+      {name: 'fold balances', intervalMs: 5 * second, run: () => workOff(pool, 'app.fold_balances', foldBatch)},
+      {name: 'fold totals', intervalMs: 5 * second, run: () => workOff(pool, 'app.fold_totals', foldBatch)},
       {
         name: 'expire payment requests',
         intervalMs: second,

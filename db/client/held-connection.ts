@@ -1,7 +1,7 @@
 // The connection that a process holds for as long as it works: for locks, for notifications, and to notice that the
 // database is away. Promises: it is opened only to a server that takes writes; until there is one, the process waits
 // inside and tries again, so it works within a second of the database. A server that dies is noticed at once, one that
-// is no primary any more within a second, and one that is silent (frozen, or cut off) within ten. Whoever loses it must
+// is no primary any more within two seconds, and one that is silent (frozen, or cut off) within ten. Whoever loses it must
 // drop the process's other connections, too: they may not have noticed.
 import {setTimeout as sleep} from 'node:timers/promises'
 import type pg from 'pg'
@@ -13,9 +13,9 @@ import {lockConnection, type Pool} from './pool.ts'
 const retryMs = 250
 /** Less than the ten seconds of other connections: a new primary may be there meanwhile. */
 const openTimeoutMs = 3000
-const beatMs = 1000
+const beatMs = 2000
 /** Counted in beats and not by the clock, because this process may have stood still itself. */
-const mostSilentBeats = 8
+const mostSilentBeats = 4
 
 /** Also true on a standby. */
 const isReadOnly = `select current_setting('transaction_read_only')::boolean as answer`

@@ -61,6 +61,7 @@ export function startDispatcher(to: {locks: pg.Client; pool: pg.Pool; sender: Se
     // After the release, because other workers saw these endpoints locked. Without a name, so that it is planned each
     // time: a plan of the time when the tables were empty would read all of them, again and again.
     const {rows} = await to.pool.query<{id: string}>(due)
+    if (!rows.length) return
     const values = [rows.map(({id}) => id), [...pumps.keys()]]
     const held = await to.locks.query<{id: string}>({name: 'acquire_endpoints', text: acquire, values})
     for (const {id} of held.rows) {

@@ -14,7 +14,7 @@ export interface Sequencer {
 }
 
 export function startSequencer(pool: pg.Pool): Sequencer {
-  const text = `select app.sequence_events(${batch}) as sequenced, pg_notify('${channel}', '')`
+  const text = `select sequenced, case when sequenced > 0 then pg_notify('${channel}', '') end from app.sequence_events(${batch}) as sequenced`
   const run = coalesce(async () => {
     for (;;) {
       const {rows} = await pool.query<{sequenced: number}>({name: 'sequence_events', text})

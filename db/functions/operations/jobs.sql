@@ -30,6 +30,7 @@ begin
   if dead is null then return 0; end if;
   select count(*) into recovered from graphile_worker._private_jobs where locked_by = any(dead);
   perform graphile_worker.force_unlock_workers(dead);
+  perform pg_notify('jobs:insert', json_build_object('count', recovered)::text); -- workers poll for jobs only now and then
   return recovered;
 end $$;
 comment on function app.recover_dead_pools is 'Makes the jobs and queues of dead workers available again; returns how many jobs did.';
