@@ -165,6 +165,8 @@ export interface TronNetworkData {
   reference: string
   /** Public nodes count requests. */
   pollIntervalMs: number
+  /** Between the slots of blocks. */
+  slotMs: number
   /** As of BitcoinNetworkData. */
   explorer?: string
 }
@@ -321,13 +323,19 @@ export const chains: Chain[] = [
     displayName: 'Tron',
     family: 'tron',
     networks: {
-      nile: {reference: '0xcd8690dc', pollIntervalMs: 5000, explorer: 'https://nile.tronscan.org/#/transaction/{txid}'},
+      nile: {
+        reference: '0xcd8690dc',
+        pollIntervalMs: 5000,
+        slotMs: 3000,
+        explorer: 'https://nile.tronscan.org/#/transaction/{txid}',
+      },
       shasta: {
         reference: '0x94a9059e',
         pollIntervalMs: 5000,
+        slotMs: 3000,
         explorer: 'https://shasta.tronscan.org/#/transaction/{txid}',
       },
-      local: {reference: '0x26eb2a8a', pollIntervalMs: 500},
+      local: {reference: '0x26eb2a8a', pollIntervalMs: 500, slotMs: 1000},
     },
     assets: [
       {
@@ -370,7 +378,7 @@ export const chains: Chain[] = [
         pollIntervalMs: 1000,
         explorer: 'https://explorer.solana.com/tx/{txid}?cluster=testnet',
       },
-      local: {genesis: '63GNnKyHf6S23Hi56PAG7mmM5QvTp8A7VkfzvXwBYATP', pollIntervalMs: 200},
+      local: {genesis: '63GNnKyHf6S23Hi56PAG7mmM5QvTp8A7VkfzvXwBYATP', pollIntervalMs: 400},
     },
     assets: [
       {

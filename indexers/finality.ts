@@ -23,11 +23,12 @@ const burialBlocks = 128
 /** How many observations in a row of a fork below our final block count. */
 export const threshold = 5
 
-/** Polls once, and moves the final height if it can. */
-export async function advanceFinality(source: FinalitySource, cursor: ChainCursor): Promise<void> {
+/** Polls once, and moves the final height if it can. `before`: our position, if it was read just before. */
+export async function advanceFinality(source: FinalitySource, cursor: ChainCursor, before?: Cursor): Promise<void> {
   const final = await source.finalBlock()
-  const at = await cursor.read()
-  if (!final || !at || final.height <= at.finalHeight) return
+  if (!final || (before && final.height <= before.finalHeight)) return
+  const at = await cursor.read() // once the node has answered, so that ours is as new
+  if (!at || final.height <= at.finalHeight) return
   // Our own chain must be long enough too: behind a balancer, head and final block may come from two nodes on two
   // forks.
   const confirmed = at.headHeight - source.confirmations + 1

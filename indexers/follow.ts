@@ -39,8 +39,13 @@ export interface ChainSource extends ChainView {
   head(): Promise<BlockRef>
   /** Up to `limit` blocks above a height, ascending, each linked to the one before. Heights may have holes. */
   blocksAbove(height: number, limit: number): Promise<ReadBlock[]>
-  /** Resolves when a new poll may find something. The loop also polls at intervals. */
-  changed?(signal: AbortSignal): Promise<void>
+  /**
+   * Resolves when a new poll may find something; undefined while the source cannot tell. The loop also polls at
+   * intervals, but less often while it is told.
+   */
+  changed?(signal: AbortSignal): Promise<void> | undefined
+  /** How long to wait until a poll may find the next block, where that is known better than by `pollMs`. */
+  pauseMs?(pollMs: number): number
   /** The lowest height of a block, returned before, that the source now knows more about. Each one is returned once. */
   takeInvalidatedHeight?(): number | undefined
 }
@@ -71,6 +76,9 @@ export interface FollowOptions {
   horizon?: number
 }
 
+/** A source that tells of changes is polled this many times less often. */
+const slower = 5
+
 /** With more new undoable blocks than this in one call, the store keeps only some of their rows. */
 const storeLimit = 199
 
@@ -85,7 +93,9 @@ export async function follow(options: FollowOptions, signal: AbortSignal): Promi
       const moved = await follower.round()
       observations = 0
       await cursor.waits.end('reading')
-      if (!moved) await Promise.race([sleep(pollMs, undefined, {signal: over.signal}), ...(changed ? [changed] : [])])
+      const pauseMs = () => (changed ? slower * pollMs : (source.pauseMs?.(pollMs) ?? pollMs))
+      const poll = () => sleep(pauseMs(), undefined, {signal: over.signal})
+      if (!moved) await Promise.race([poll(), ...(changed ? [changed] : [])])
     } catch (error) {
       failedRounds.inc({chain: cursor.chain})
       if (error instanceof CannotFollow && ++observations >= threshold) throw error
@@ -128,18 +138,18 @@ export class Follower {
       this.#invalidatedHeight,
       source.takeInvalidatedHeight?.() ?? Number.POSITIVE_INFINITY,
     )
-    const at = await cursor.read()
-    assert(at, 'a chain is anchored before it is followed')
     if (this.#invalidatedHeight <= this.#tracked[0]!.height) return this.#writeLate(this.#invalidatedHeight)
 
     const {base, blocks} = await this.#next(head)
     const next = [...this.#tracked.slice(0, base + 1), ...blocks.map(ref)]
     if (!blocks.length || (next.at(-1)!.height < this.tip!.height && blocks.length < storeLimit)) return false // invariant 3
+    const at = await cursor.read()
+    assert(at, 'a chain is anchored before it is followed')
     this.#assertFollows(next, at)
     const buried = (await this.#believed(head, next.at(-1)!)) - (this.#options.horizon ?? 100)
     await this.#write(base, next, Math.max(at.finalHeight, buried), blocks)
     this.#invalidatedHeight = Number.POSITIVE_INFINITY
-    return true
+    return this.tip!.hash !== head.hash
   }
 
   /** How high the chain is: the height of its head if the source has that block, else the height of `top`. */

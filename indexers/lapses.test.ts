@@ -157,7 +157,13 @@ test('after an accepted gap, what its blocks may hold is never proven absent, an
 })
 
 test('the watch beside the blocks asks the source, but not while its final block is not ours', async () => {
-  const options = {pollIntervalMs: 10, stallTimeoutMs: minuteMs, countReorg: () => {}, log: silent()}
+  const options = {
+    pollIntervalMs: 10,
+    stallTimeoutMs: minuteMs,
+    written: () => new Promise<void>(() => {}),
+    countReorg: () => {},
+    log: silent(),
+  }
   const txid = await sign()
   const other = new Source({})
   other.finalHash = '0xother'

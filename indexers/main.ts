@@ -52,11 +52,12 @@ async function main(code: string, ends: Ends): Promise<void> {
   const countReorg = reorgCounter(code)
   countReorg(await cursor.read())
   const {display} = await formsOf(chain)
+  const database = new ChainDatabase(url, code)
   const reader = (await indexerFamilyOf(chain)).openReader(chain, {
     url,
     db,
     cursor,
-    database: new ChainDatabase(url, code),
+    database,
     write: (store, blocks) => writeBlocks(store, blocks, {chain: code, display}),
     log,
   })
@@ -68,7 +69,7 @@ async function main(code: string, ends: Ends): Promise<void> {
   active.set({chain: code}, 1)
   log.info({from: (await cursor.read())?.headHeight}, 'following the chain')
   const {pollIntervalMs} = chain.chain
-  const watching = watch(source, cursor, {pollIntervalMs, stallTimeoutMs, countReorg, log})
+  const watching = watch(source, cursor, {pollIntervalMs, stallTimeoutMs, written: database.written, countReorg, log})
   const reason = await Promise.race([reader.read(), watching])
   log.error({reason}, 'starting anew')
   process.exit(tryAgain)

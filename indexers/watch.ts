@@ -1,7 +1,8 @@
 // Runs beside the stream of blocks: moves the final height, and notices what the stream cannot. Promises: it returns a
 // reason when the stream must be restarted: the head does not move although nothing is waited for, the final block is
 // no longer on the node's chain, the chain is halted, or an operator asked for a rewind. A node that has fallen below
-// our final block is told as what the chain waits for.
+// our final block is told as what the chain waits for. It looks after each block that is written, but not more often
+// than the chain is polled, and less often while none is.
 import {setTimeout as sleep} from 'node:timers/promises'
 import type {Logger} from '../base/log.ts'
 import type {ChainCursor, Cursor} from './cursor.ts'
@@ -12,6 +13,8 @@ import {type Why, whyOf} from './waits.ts'
 
 export interface WatchOptions {
   pollIntervalMs: number
+  /** Resolves when the next blocks are written, or with the signal. */
+  written(signal: AbortSignal): Promise<void>
   /** A head that does not move for this long is stalled. */
   stallTimeoutMs: number
   /** Called with the chain's position at each poll (metrics.ts). */
@@ -19,19 +22,22 @@ export interface WatchOptions {
   log: Logger
 }
 
+/** Without new blocks, it looks this many times less often than the chain is polled. */
+const slower = 5
+
 /** Resolves with the reason to restart. */
 export async function watch(
   source: FinalitySource & LapseSource,
   cursor: ChainCursor,
   options: WatchOptions,
 ): Promise<string> {
-  const {log} = options
+  const {pollIntervalMs, written, log} = options
   let head = ''
   let movedAt = Date.now()
   let forks = 0
   let behind = 0
   for (;;) {
-    await sleep(options.pollIntervalMs)
+    await untilNext(pollIntervalMs, written)
     try {
       const at = await cursor.read()
       options.countReorg(at)
@@ -42,7 +48,7 @@ export async function watch(
       }
       const stillMs = Math.min(Date.now() - movedAt, cursor.waits.silentMs('reading'))
       if (stillMs > options.stallTimeoutMs) return `no new block for ${options.stallTimeoutMs} ms`
-      await advanceFinality(source, cursor)
+      await advanceFinality(source, cursor, at)
       const seen = at && (await finalBlockAtNode(source, at))
       forks = typeof seen === 'object' ? forks + 1 : 0
       if (forks >= threshold) return "the final block is not on the node's chain"
@@ -55,6 +61,14 @@ export async function watch(
       await cursor.waits.tell('finality', whyOf(error), {log, afterMs: options.stallTimeoutMs})
     }
   }
+}
+
+async function untilNext(pollIntervalMs: number, written: WatchOptions['written']): Promise<void> {
+  const over = new AbortController()
+  const news = written(over.signal)
+  await sleep(pollIntervalMs)
+  await Promise.race([news, sleep((slower - 1) * pollIntervalMs, undefined, {signal: over.signal})])
+  over.abort()
 }
 
 function nodeIsBehind({finalHeight}: Cursor): Why {

@@ -345,15 +345,17 @@ const connectAgainMs = 2000
  */
 export class SlotFeed {
   readonly #waiting = new Set<() => void>()
+  #isTold = false
 
   /** Until the signal. */
   constructor(wsUrl: string, signal?: AbortSignal) {
     void this.#listen(wsUrl, signal ?? new AbortController().signal)
   }
 
-  /** Resolves with the next slot, or the signal. */
-  async next(signal: AbortSignal): Promise<void> {
-    await new Promise<void>(resolve => {
+  /** Resolves with the next slot, or the signal. Undefined while no slots are told. */
+  next(signal: AbortSignal): Promise<void> | undefined {
+    if (!this.#isTold) return
+    return new Promise<void>(resolve => {
       this.#waiting.add(resolve)
       signal.addEventListener('abort', () => this.#waiting.delete(resolve) && resolve(), {once: true})
     })
@@ -363,10 +365,15 @@ export class SlotFeed {
     while (!abortSignal.aborted) {
       try {
         const slots = await createSolanaRpcSubscriptions(wsUrl).slotNotifications().subscribe({abortSignal})
-        for await (const _ of slots) this.#tell()
+        for await (const _ of slots) {
+          this.#isTold = true
+          this.#tell()
+        }
       } catch {
         // it is polled, too
       }
+      this.#isTold = false
+      this.#tell()
       await sleep(connectAgainMs, undefined, {ref: false})
     }
   }

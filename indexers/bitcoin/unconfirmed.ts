@@ -30,21 +30,38 @@ export interface UnconfirmedOptions {
   intervalMs: number
 }
 
+/** That the source shows no payment to us is written again after this time, at the latest. */
+const repeatNoneMs = 10_000
+
 /** Polls until the process ends. */
 export async function watchUnconfirmed(source: UnconfirmedSource, options: UnconfirmedOptions): Promise<never> {
+  let noneSince: number | undefined
   for (;;) {
+    const isRepeat = noneSince !== undefined && performance.now() - noneSince < repeatNoneMs
     try {
-      await pollOnce(source, options)
+      const count = await pollOnce(source, {...options, unlessNone: isRepeat})
+      if (count !== 0) noneSince = undefined
+      else if (!isRepeat) noneSince = performance.now()
     } catch (error) {
+      noneSince = undefined
       options.log.warn({error: inWords(error)}, 'could not read unconfirmed payments; trying again')
     }
     await sleep(options.intervalMs)
   }
 }
 
-export async function pollOnce(source: UnconfirmedSource, {db, cursor, network}: UnconfirmedOptions): Promise<void> {
+/**
+ * Writes what the source shows. Resolves to the number of payments, or to undefined if it is not known. `unlessNone`:
+ * that there is none was written a moment ago.
+ */
+export async function pollOnce(
+  source: UnconfirmedSource,
+  {db, cursor, network, unlessNone}: UnconfirmedOptions & {unlessNone?: boolean},
+): Promise<number | undefined> {
   const unconfirmed = await source.unconfirmed()
-  if (!unconfirmed || unconfirmed.head !== (await cursor.read())?.headHash) return
+  if (!unconfirmed) return
+  if (unlessNone && !unconfirmed.transactions.length) return 0
+  if (unconfirmed.head !== (await cursor.read())?.headHash) return
   const seen = unconfirmed.transactions.flatMap(one => {
     const inputs = one.transaction.inputs.map(({outpoint}) => outpoint)
     return candidatesOf(one, network).map(({txid, outputIndex, token, amount, sender, recipientKey}) => {
@@ -62,4 +79,5 @@ export async function pollOnce(source: UnconfirmedSource, {db, cursor, network}:
     })
   })
   await db.query('select chain.note_unconfirmed($1, $2)', [cursor.chain, JSON.stringify(seen)])
+  return seen.length
 }

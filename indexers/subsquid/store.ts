@@ -1,6 +1,7 @@
 // The store of one chain: Subsquid's typeorm-store on tables that db/ owns. Promises: one transaction writes the rows
 // of a block, the cursor, and what is needed to undo the block. The isolation level is READ COMMITTED, guarded by the
 // status row's nonce. README.md lists what is private.
+import {EventEmitter, once} from 'node:events'
 import {Store, TypeormDatabase} from '@subsquid/typeorm-store'
 import {DataSource, type EntityManager} from 'typeorm'
 import {fromDatabase, noteOfDatabase} from '../../db/client/failure.ts'
@@ -25,6 +26,7 @@ export const stateSchema = (chain: string): string => `squid_${chain.toLowerCase
 export class ChainDatabase extends TypeormDatabase {
   readonly #url: string
   readonly #chain: string
+  readonly #commits = new EventEmitter()
 
   constructor(url: string, chain: string) {
     super({supportHotBlocks: true, stateSchema: stateSchema(chain), isolationLevel: 'READ COMMITTED'})
@@ -68,6 +70,12 @@ export class ChainDatabase extends TypeormDatabase {
     })
     count()
     end()
+    this.#commits.emit('commit')
+  }
+
+  /** Resolves after the next commit, or with the signal. */
+  readonly written = async (signal: AbortSignal): Promise<void> => {
+    await once(this.#commits, 'commit', {signal}).catch(() => {})
   }
 
   protected override initializeDataSource(): Promise<DataSource> {

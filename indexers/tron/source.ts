@@ -16,6 +16,7 @@ import type {BlockTimes, Link} from '../family.ts'
 import type {ChainSource} from '../follow.ts'
 import {assertOneNetwork, otherNetwork} from '../one-network.ts'
 import {Waiting} from '../waits.ts'
+import {BlockClock} from './block-clock.ts'
 import {hidesInternals, readBlock} from './read-block.ts'
 
 /** Blocks of a busy chain have some 100 kB each. */
@@ -45,6 +46,7 @@ export class TronSource implements ChainSource {
   readonly confirmations = 1
   /** A block's time is that of its slot; each slot is later than the one before. */
   readonly blockTimes: BlockTimes = {medianOf: 1, marginMs: 60_000}
+  readonly #clock: BlockClock
 
   /**
    * `noteUnproven` is called with each block that is believed although its transactions have not the root in its
@@ -54,6 +56,7 @@ export class TronSource implements ChainSource {
     this.#nodes = nodes
     this.#noteUnproven = noteUnproven
     this.#settings = settings
+    this.#clock = new BlockClock(settings.chain.networks[settings.network].slotMs)
     this.#native = settings.chain.assets[0].token
     this.tokens = settings.tokens
   }
@@ -65,7 +68,12 @@ export class TronSource implements ChainSource {
   async head(): Promise<BlockRef> {
     const head = await this.#nodes.ask(node => node.header())
     if (!head) throw new RetryableError('the node has no block')
+    this.#clock.saw(head.time)
     return head
+  }
+
+  pauseMs(pollMs: number): number {
+    return this.#clock.pauseMs(pollMs)
   }
 
   async finalBlock(): Promise<BlockRef> {
