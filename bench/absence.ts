@@ -14,7 +14,7 @@ import {solana} from '../devnet/solana/family.ts'
 import {tokens} from '../devnet/solana/tokens.ts'
 import type {Expired} from '../indexers/cursor.ts'
 import {proveAbsent} from '../indexers/solana/absence.ts'
-import type {Result} from './result.ts'
+import type {Report} from './result.ts'
 
 const dayMs = 86_400_000
 const slotMs = 400
@@ -24,14 +24,14 @@ const proofs = 20
 const [usdc] = tokens
 const unsigned = Buffer.alloc(64)
 
-interface Absence extends Result {
-  /** Of the treasury, that the proof looked at. */
-  transactions: number
-  requests: number
+export async function benchAbsence(report: Report): Promise<void> {
+  await proveBeside(report, 10_000, 2)
+  await proveBeside(report, 10_000, 1)
+  await proveBeside(report, 100_000, 1)
 }
 
 /** The treasury is the faucet of the local chain. */
-export async function benchAbsence(paymentsPerDay: number, nodes: 1 | 2): Promise<Absence> {
+async function proveBeside(report: Report, paymentsPerDay: number, nodes: 1 | 2): Promise<void> {
   const {journal, serve} = await solana.open('SOL', ':memory:')
   const serving = await serve({directory: '', blockIntervalMs: 0, log: silent()})
   try {
@@ -43,7 +43,11 @@ export async function benchAbsence(paymentsPerDay: number, nodes: 1 | 2): Promis
     const slots = lifetimeBlocks + finalLag + (nodes === 1 ? aloneSlots : 0)
     await pay(client, slots, dayMs / slotMs / paymentsPerDay)
     const proof = () => proveAbsent(asked, expiredOf(named), named.slot)
-    return {what: nameOf(paymentsPerDay, nodes), ...(await measure(client.url, proof))}
+    const {rates, requests, transactions} = await measure(client.url, proof)
+    const what = nameOf(paymentsPerDay, nodes)
+    report({what, ...rates, unit: 'proofs/s'})
+    report({what: `${what}: requests for one`, value: requests, unit: 'requests'})
+    report({what: `${what}: of the treasury since, that one looks at`, value: transactions, unit: 'transactions'})
   } finally {
     await serving.close()
     journal.close()
@@ -80,13 +84,13 @@ function expiredOf({height, hash}: Latest): Expired {
 const nameOf = (paymentsPerDay: number, nodes: 1 | 2) =>
   `Solana: proofs that a payment is in no block, ${paymentsPerDay.toLocaleString('en')} payments a day, ${nodes === 1 ? 'one node' : 'two nodes'}`
 
-async function measure(url: string, proof: () => Promise<object | string>): Promise<Omit<Absence, 'what'>> {
+async function measure(url: string, proof: () => Promise<object | string>) {
   const {result, requests} = await counted(proof)
   if (typeof result === 'string') throw new Error(`nothing was proven: ${result}`)
   const {transactions, after} = (result as {account: {transactions: number; after: string}}).account
   const seconds = await secondsOf(proof)
   const floor = await secondsOf(() => askFor(url, after, requests))
-  return {value: 1 / seconds, floor: 1 / floor, unit: 'proofs/s', transactions, requests}
+  return {rates: {value: 1 / seconds, floor: 1 / floor}, transactions, requests}
 }
 
 async function counted<T>(work: () => Promise<T>): Promise<{result: T; requests: number}> {

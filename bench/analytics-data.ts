@@ -1,6 +1,6 @@
 // A year of data, made by SQL: merchants, users, deposits with their transfers, events and deliveries, weekly payouts,
-// sweeps, ledger and holdings; events and deliveries of the last 90 days. Promises: the same shape at every size; one
-// merchant (bench0) has half of everything.
+// sweeps, ledger with its totals, and holdings; events and deliveries of the last 90 days. Promises: the same shape at
+// every size; one merchant (bench0) has half of everything.
 import type pg from 'pg'
 
 /** Days that the deposits are spread over, up to now. */
@@ -19,6 +19,7 @@ const filled = [
   'app.outgoing_payment',
   'app.ledger_entry',
   'app.holding',
+  'app.running_total',
 ]
 
 /** Fills an empty, migrated database with this many deposits, and a tenth as many users. Needs its owner. */
@@ -57,7 +58,7 @@ function statements(deposits: number): string[] {
   const users = Math.max(merchants, Math.floor(deposits / 10))
   const made = `(select n, n * 7919::bigint % ${users} as user_n, now() - interval '${days} days' * (1 - n / ${deposits}::float8) as at,
       case n % 3 when 0 then 'POLYGON' else 'ETH' end as chain, case n % 3 when 0 then 'POL' when 1 then 'USDC' else 'ETH' end as token,
-      case when n % 100 = 99 then 'reorged' when n > ${deposits} * 0.9999 then 'pending' else 'final' end as status
+      case when n / 2 % 100 = 99 then 'reorged' when n > ${deposits} * 0.9999 then 'pending' else 'final' end as status
     from generate_series(0, ${deposits - 1}::bigint) n)`
   return [
     `create unlogged table bench_user as
@@ -129,6 +130,15 @@ function statements(deposits: number): string[] {
      from app.deposit where status = 'final' and credited group by chain, address, token, merchant_id`,
     `insert into app.balance select merchant_id, chain, token, sum(amount), count(*) from app.deposit
      where status = 'final' and credited and settlement_id is null group by 1, 2, 3`,
+    // As app.fold_totals would make them of the ledger, in one step.
+    `insert into app.running_total (merchant_id, series, about, until, count, amount)
+     select merchant_id, series, about, until, sum(count) over w, sum(amount) over w from (
+       select e.merchant_id, p.type as series, e.chain || ':' || e.token as about, app.end_of_quarter(e.created_at) as until, sum(p.number) as count, sum(p.amount) as amount
+       from app.ledger_entry e cross join lateral (select type, amount, 1 as number from app.movement_parts(e.kind, e.reference, e.amount)
+         union all select 'balance', -e.amount, 0) p
+       where e.account = 'merchant' group by 1, 2, 3, 4
+     ) m window w as (partition by merchant_id, series, about order by until)`,
+    'update app.total_backfill set (done_up_to, last_entry) = (select max(id), max(id) from app.ledger_entry)',
     'drop table bench_user',
   ]
 }

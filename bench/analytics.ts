@@ -1,62 +1,25 @@
-// Analysts at BENCH_DEPOSITS deposits (10 million): every query of docs/database.md, in milliseconds, over the same
-// query at 10 thousand; half of the deposits belong to the queried merchant. And the refresh of each materialised view,
-// in seconds, over one bare scan of app.deposit. The deposits are spread evenly over the days of a year.
-//
-// node bench/analytics.ts prints the results.
+// Analysts, in a year of deposits (year.ts): milliseconds of every query of docs/database.md, for the merchant with
+// half of the deposits. And the refresh of each materialised view, in seconds, over one bare scan of app.deposit.
 import {readFileSync} from 'node:fs'
 import pg from 'pg'
 import {documentFile, queriesOf} from '../db/examples/examples.ts'
 import {roleUrl} from '../db/migrate/migrate.ts'
-import {fillYear} from './analytics-data.ts'
-import {withDatabase} from './database.ts'
-import type {Result} from './result.ts'
+import type {Bench} from './database.ts'
+import {median, type Report} from './result.ts'
 
-const few = 10_000
 const rounds = 3
 
-export async function benchAnalytics(many = Number(process.env.BENCH_DEPOSITS ?? 10_000_000)): Promise<Result[]> {
-  const small = await measure(few)
-  const large = await measure(many)
-  const queries = large.queries.map(({what, ms}, n) => ({
-    what: `analysts: ${what}, at ${many} over ${few}`,
-    value: ms,
-    floor: small.queries[n]!.ms,
-    unit: 'ms',
-    target: 'under 1,000 ms',
-  }))
-  const refreshes = large.refreshes.map(({view, seconds}) => ({
-    what: `analysts: refreshing ${view}, over a scan of the deposits`,
-    value: seconds,
-    floor: large.scanSeconds,
-    unit: 's',
-  }))
-  return [...queries, ...refreshes]
-}
-
-interface Measured {
-  queries: {what: string; ms: number}[]
-  refreshes: {view: string; seconds: number}[]
-  scanSeconds: number
-}
-
-function measure(deposits: number): Promise<Measured> {
-  return withDatabase(async ({ownerUrl, pool}) => {
-    await fillYear(pool, deposits)
-    return await measureIn(ownerUrl)
-  })
-}
-
-/** In a filled database. */
-export async function measureIn(ownerUrl: string): Promise<Measured> {
+export async function benchAnalysts({ownerUrl}: Bench, report: Report): Promise<void> {
   const owner = new pg.Client({connectionString: ownerUrl})
   const analyst = new pg.Client({connectionString: roleUrl(ownerUrl, 'sluice_analyst')})
   await owner.connect()
   await analyst.connect()
   try {
-    const {refreshes, scanSeconds} = await refreshAll(owner)
-    const queries: Measured['queries'] = []
-    for (const sql of documentedQueries()) queries.push({what: nameOf(sql), ms: await medianMs(analyst, sql)})
-    return {queries, refreshes, scanSeconds}
+    await refreshAll(owner, report)
+    for (const sql of documentedQueries()) {
+      const value = await medianMs(analyst, sql)
+      report({what: `analysts: ${nameOf(sql)}`, value, unit: 'ms', aim: 'under 1,000 ms'})
+    }
   } finally {
     await owner.end()
     await analyst.end()
@@ -64,7 +27,7 @@ export async function measureIn(ownerUrl: string): Promise<Measured> {
 }
 
 /** Refreshes each view twice: the first has nothing to compare with, and the second shows the usual time. */
-async function refreshAll(owner: pg.Client): Promise<Omit<Measured, 'queries'>> {
+async function refreshAll(owner: pg.Client, report: Report): Promise<void> {
   for (const round of [1, 2]) {
     await owner.query(`update app.analytics_refresh set due_at = '-infinity'`)
     for (let view: unknown = round; view !== null; )
@@ -76,7 +39,9 @@ async function refreshAll(owner: pg.Client): Promise<Omit<Measured, 'queries'>> 
   )
   const failed = rows.find(({error}) => error)
   if (failed) throw new Error(`${failed.view}: ${failed.error}`)
-  return {refreshes: rows, scanSeconds: (await medianMs(owner, 'select count(*), sum(amount) from app.deposit')) / 1000}
+  const floor = (await medianMs(owner, 'select count(*), sum(amount) from app.deposit')) / 1000
+  for (const {view, seconds} of rows)
+    report({what: `analysts: refreshing ${view}, over a scan of the deposits`, value: seconds, unit: 's', floor})
 }
 
 /** The queries of the document, for the merchants, users and days of a filled database. */
@@ -108,7 +73,5 @@ async function medianMs(client: pg.Client, sql: string): Promise<number> {
     await client.query(sql)
     samples.push(performance.now() - began)
   }
-  return samples.sort((a, b) => a - b)[Math.floor(rounds / 2)]!
+  return median(samples)
 }
-
-if (import.meta.main) for (const result of await benchAnalytics()) console.log(JSON.stringify(result))

@@ -28,7 +28,7 @@ import {Follower} from '../indexers/follow.ts'
 import {writeBlocks} from '../indexers/match.ts'
 import {ChainDatabase} from '../indexers/subsquid/store.ts'
 import {type Bench, provisionMade, withDatabase} from './database.ts'
-import type {Result} from './result.ts'
+import type {Report} from './result.ts'
 
 const blocks = 40
 const transactionsPerBlock = 4
@@ -38,11 +38,13 @@ const oursEvery = 100
 const addresses = 1_000_000
 const spendableAfter = 101
 
-export async function benchBlockScan(): Promise<Result[]> {
-  return [await benchPayers('bech32', 'P2WPKH'), await benchPayers('bech32m', 'P2TR')]
+export async function benchBlockScan(report: Report): Promise<void> {
+  await scanPaidBy(report, 'P2WPKH')
+  await scanPaidBy(report, 'P2TR')
 }
 
-async function benchPayers(addressType: string, payers: string): Promise<Result> {
+export async function scanPaidBy(report: Report, payers: 'P2WPKH' | 'P2TR'): Promise<void> {
+  const addressType = payers === 'P2TR' ? 'bech32m' : 'bech32'
   const directory = mkdtempSync(path.join(tmpdir(), 'sluice-bench-bitcoin-'))
   const port = await freePort()
   const child = spawn(
@@ -78,7 +80,7 @@ async function benchPayers(addressType: string, payers: string): Promise<Result>
     const ours = await withDatabase(bench => scan(bench, node, from, to))
     const after = await fetchDecoded(node, from, to)
     const what = `Bitcoin: blocks matched against ${addresses.toLocaleString('en')} addresses, paid by ${payers}`
-    return {what, value: ours, floor: Math.max(before, after), unit: 'outputs/s', target: '0.8'}
+    report({what, value: ours, floor: Math.max(before, after), unit: 'outputs/s', aim: '0.8'})
   } finally {
     await node.close()
     const exited = once(child, 'exit')
@@ -179,9 +181,4 @@ function programOf(n: number): Uint8Array {
 
 function addressOf(program: Uint8Array): string {
   return addressOfScript(Buffer.concat([Uint8Array.of(0, 20), program]), regtest('BTC'))!
-}
-
-if (process.argv[1] === import.meta.filename) {
-  for (const {what, value, floor} of await benchBlockScan())
-    console.log(what, value.toFixed(0), floor.toFixed(0), (value / floor).toFixed(2))
 }

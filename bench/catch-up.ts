@@ -14,47 +14,40 @@ import {fetchRange} from '../indexers/evm/catch-up.ts'
 import {verifyBlock} from '../indexers/evm/verify-block.ts'
 import {type Bench, provision, withDatabase} from './database.ts'
 import {usdc} from './replay-server.ts'
-import type {Result} from './result.ts'
+import type {Report} from './result.ts'
 
 const run = promisify(execFile)
 const subsquid = fileURLToPath(new URL('subsquid.ts', import.meta.url))
 
+const addresses = 1_000_000
 const hotBlocks = 100 // the newest blocks are followed one by one; catching up ends below them
 
-export interface CatchUp {
-  /** The indexer, unmodified evm-processor, and verifying roots. */
-  results: Result[]
-  /** Peak memory of the indexer. */
-  memoryMb: number
-  /** CPU time for a block. With other work on the machine, it is more reliable than the rate. */
-  cpuUsPerBlock: number
+export async function benchCatchUp(report: Report): Promise<void> {
+  await catchUp(report, 10_000, 5, '0.19, then 0.35')
+  await catchUp(report, 1200, 150, '0.34, then 0.55')
 }
 
-export async function benchCatchUp(blocks: number, perBlock: number): Promise<CatchUp> {
+export async function catchUp(report: Report, blocks: number, perBlock: number, aim?: string): Promise<void> {
   const server = fork(new URL('replay-server.ts', import.meta.url), [String(blocks), String(perBlock)])
   const [{port}] = await once(server, 'message')
   const url = `http://127.0.0.1:${port}`
+  const [warmUp, upTo] = [Math.floor(blocks / 5), blocks - hotBlocks]
   try {
-    await bareLoop(url, Math.floor(blocks / 5)) // warm up, as the indexer is allowed to below
-    const floor = await bareLoop(url, blocks - hotBlocks)
+    await bareLoop(url, warmUp) // as the indexer is allowed to below
+    const before = await bareLoop(url, upTo)
     const {rate, memoryMb, cpuUsPerBlock} = await withDatabase(async bench => {
-      await provision(bench.pool, 'ETH', 1_000_000, `'0x' || lpad(to_hex(n), 8, '0') || repeat('a', 32)`)
-      return indexer(bench, url, blocks - hotBlocks)
+      await provision(bench.pool, 'ETH', addresses, `'0x' || lpad(to_hex(n), 8, '0') || repeat('a', 32)`)
+      return indexer(bench, url, upTo)
     })
-    const checks = await checkRate(url, blocks - hotBlocks)
-    const after = await bareLoop(url, blocks - hotBlocks)
-    const what = `catch-up, ${blocks} blocks of ${perBlock} transactions`
-    const ran = await run(process.execPath, [subsquid, url, String(Math.floor(blocks / 5)), String(blocks - hotBlocks)])
-    const common = {floor: Math.max(floor, after), unit: 'blocks/s'}
-    return {
-      results: [
-        {what, value: rate, ...common},
-        {what: `${what}: unmodified evm-processor, storing nothing`, value: Number(ran.stdout), ...common},
-        {what: `${what}: verifying roots, and nothing else`, value: checks, ...common},
-      ],
-      memoryMb,
-      cpuUsPerBlock,
-    }
+    const checks = await checkRate(url, upTo)
+    const common = {floor: Math.max(before, await bareLoop(url, upTo)), unit: 'blocks/s'}
+    const what = `Ethereum: catch-up, ${blocks.toLocaleString('en')} blocks of ${perBlock} transactions`
+    report({what, value: rate, ...common, aim})
+    report({what: `${what}: verifying roots, and nothing else`, value: checks, ...common})
+    report({what: `${what}: CPU of the indexer for a block`, value: cpuUsPerBlock, unit: 'µs'})
+    report({what: `${what}: peak memory of the indexer`, value: memoryMb, unit: 'MB'})
+    const ran = await run(process.execPath, [subsquid, url, String(warmUp), String(upTo)])
+    report({what: `${what}: unmodified evm-processor, storing nothing`, value: Number(ran.stdout), ...common})
   } finally {
     server.kill()
   }
@@ -102,12 +95,16 @@ async function checkRate(url: string, count: number): Promise<number> {
   return count / ((performance.now() - began) / 1000)
 }
 
+interface Indexed {
+  rate: number
+  /** Peak memory. */
+  memoryMb: number
+  /** CPU time for a block. With other work on the machine, it is more reliable than the rate. */
+  cpuUsPerBlock: number
+}
+
 /** The real process, which also derives deposits, writes blocks and follows finality. */
-async function indexer(
-  {ownerUrl, pool}: Bench,
-  url: string,
-  upTo: number,
-): Promise<Omit<CatchUp, 'results'> & {rate: number}> {
+async function indexer({ownerUrl, pool}: Bench, url: string, upTo: number): Promise<Indexed> {
   const child = spawn(process.execPath, [new URL('../indexers/main.ts', import.meta.url).pathname, '--chain', 'ETH'], {
     stdio: ['ignore', 'ignore', 'inherit'],
     env: {
@@ -153,14 +150,4 @@ async function reached(head: () => Promise<number>, height: number, child: Child
     if (at >= height) return at
     await new Promise(resolve => setTimeout(resolve, 5))
   }
-}
-
-if (process.argv[1] === import.meta.filename) {
-  const {results, memoryMb, cpuUsPerBlock} = await benchCatchUp(
-    Number(process.argv[2] ?? 5000),
-    Number(process.argv[3] ?? 5),
-  )
-  for (const result of results)
-    console.log(result.what, result.value.toFixed(0), result.floor.toFixed(0), (result.value / result.floor).toFixed(2))
-  console.log(`peak memory ${memoryMb.toFixed(0)} MB, ${cpuUsPerBlock.toFixed(0)} µs of CPU for a block`)
 }

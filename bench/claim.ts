@@ -1,28 +1,21 @@
-// Claiming: how long POST /v1/payouts takes at 500 and at a million unclaimed deposits (the statement of the API, with
+// Claiming: how long POST /v1/payouts takes at 500 and at 100,000 unclaimed deposits (the statement of the API, with
 // the API's role), and how long another writer of deposits of the same merchant and token waits meanwhile, and while a
 // job allocates the claimed rows. In transactions like the worker's, with fsync on.
 import {setTimeout as sleep} from 'node:timers/promises'
 import pg from 'pg'
 import {roleUrl} from '../db/migrate/migrate.ts'
 import {type Bench, provision, withDatabase} from './database.ts'
+import type {Report} from './result.ts'
 
 const perTransaction = 10_000
 const allocationBatch = 10_000
 
-export interface ClaimBench {
-  deposits: number
-  /** Milliseconds that the request took. */
-  claimMs: number
-  /** Seconds until every claimed row was allocated. */
-  allocationSeconds: number
-  /**
-   * The longest time of the other writer for a deposit that became final at once, before the claim, and until the last
-   * allocation.
-   */
-  writerMs: {before: number; during: number}
+export async function benchClaim(report: Report): Promise<void> {
+  await claim(report, 500)
+  await claim(report, 100_000)
 }
 
-export function benchClaim(deposits: number): Promise<ClaimBench> {
+function claim(report: Report, deposits: number): Promise<void> {
   return withDatabase(async bench => {
     const {pool} = bench
     const {merchantId} = await provision(pool, 'ETH', 1000, `'0x' || lpad(to_hex(n), 40, '0')`)
@@ -52,7 +45,10 @@ export function benchClaim(deposits: number): Promise<ClaimBench> {
     })
     await api.end()
     await jobs.end()
-    return {deposits, claimMs, allocationSeconds, writerMs: {before, during}}
+    const what = `a payout of ${deposits.toLocaleString('en')} deposits`
+    report({what: `${what}: the request`, value: claimMs, unit: 'ms', aim: '100 ms'})
+    report({what: `${what}: allocation of the rest`, value: allocationSeconds, unit: 's'})
+    report({what: `${what}: longest wait of another writer, over before`, value: during, unit: 'ms', floor: before})
   })
 }
 
@@ -117,5 +113,3 @@ async function time(work: () => Promise<unknown>): Promise<number> {
   await work()
   return performance.now() - began
 }
-
-if (process.argv[1] === import.meta.filename) console.log(await benchClaim(Number(process.argv[2] ?? 500)))

@@ -21,18 +21,16 @@ import {compareAll} from '../jobs/audit/compare.ts'
 import {addressesMax, heldCode, readHeld} from '../jobs/audit/evm/held-code.ts'
 import {Anvil} from '../test/support/evm/anvil.ts'
 import {type Bench, provision, withDatabase} from './database.ts'
-import type {Result} from './result.ts'
+import type {Report} from './result.ts'
 
 const Listed = z.array(z.unknown())
 
-export async function benchCompare(evmCount = 200_000, electrumCount = 20_000): Promise<Result[]> {
-  return [
-    await withDatabase(bench => onEvm(bench, evmCount)),
-    await withDatabase(bench => onElectrum(bench, electrumCount)),
-  ]
+export async function benchCompare(report: Report, evmCount = 200_000, electrumCount = 20_000): Promise<void> {
+  await withDatabase(bench => onEvm(report, bench, evmCount))
+  await withDatabase(bench => onElectrum(report, bench, electrumCount))
 }
 
-async function onEvm(bench: Bench, count: number): Promise<Result> {
+async function onEvm(report: Report, bench: Bench, count: number): Promise<void> {
   const anvil = await Anvil.start()
   try {
     const addresses = Array.from({length: count}, (_, n) => numberToHex(n, {size: 20}))
@@ -49,18 +47,14 @@ async function onEvm(bench: Bench, count: number): Promise<Result> {
           readHeld(response, {height, count: some.length})
         }
     })
-    return {
-      what: `audit, ${count.toLocaleString('en')} addresses of ETH and USDC compared with anvil`,
-      value,
-      floor,
-      unit: 'addresses/s',
-    }
+    const what = `audit, ${count.toLocaleString('en')} addresses of ETH and USDC compared with anvil`
+    report({what, value, floor, unit: 'addresses/s'})
   } finally {
     await anvil.stop()
   }
 }
 
-async function onElectrum(bench: Bench, count: number): Promise<Result> {
+async function onElectrum(report: Report, bench: Bench, count: number): Promise<void> {
   const dir = mkdtempSync(path.join(tmpdir(), 'sluice-bench-'))
   const {devnet, client, stop} = await startDevnet(await families.bitcoin(), {chain: 'BTC', dir})
   const settings = readSettings({...devnet.identity, ...devnet.source}).chains.get('BTC')!
@@ -86,12 +80,8 @@ async function onElectrum(bench: Bench, count: number): Promise<Result> {
         addresses.map(address => server.request(method, [scripthashOf(scriptOfAddress(address, format))], Listed)),
       )
     })
-    return {
-      what: `audit, ${count.toLocaleString('en')} addresses compared over Electrum`,
-      value,
-      floor,
-      unit: 'addresses/s',
-    }
+    const what = `audit, ${count.toLocaleString('en')} addresses compared over Electrum`
+    report({what, value, floor, unit: 'addresses/s'})
   } finally {
     server.close()
     await stop()

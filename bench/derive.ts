@@ -8,7 +8,7 @@ import {tmpdir} from 'node:os'
 import path from 'node:path'
 import type pg from 'pg'
 import {provision, withDatabase} from './database.ts'
-import type {Result} from './result.ts'
+import type {Report} from './result.ts'
 
 const transferColumns =
   'id, chain, txid, output_index, block_height, block_hash, block_time, token, amount, sender, recipient'
@@ -21,7 +21,7 @@ const ledgerColumns = 'posting, kind, reference, account, chain, token, merchant
 const holdingColumns = 'chain, address, token, merchant_id, amount'
 
 /** `count` deposits, `perTransaction` of them in each transaction. */
-export function benchDerive(count = 100_000, perTransaction = 1000): Promise<Result[]> {
+export function benchDerive(report: Report, count = 50_000, perTransaction = 1000): Promise<void> {
   return withDatabase(async ({pool}) => {
     const {merchantId} = await provision(pool, 'ETH', 100_000, `'0x' || lpad(to_hex(n), 40, '0')`)
     await pool.query(
@@ -34,7 +34,7 @@ export function benchDerive(count = 100_000, perTransaction = 1000): Promise<Res
     try {
       const rounds = []
       for (let round = 0; round < 3; round++) rounds.push(await measure(client, count, perTransaction))
-      return summarise(rounds, count)
+      summarise(rounds, count, report)
     } finally {
       client.release()
     }
@@ -147,19 +147,14 @@ function insert(client: pg.PoolClient, {statement, values}: Rows, n: number): Pr
   return client.query({...statement, values: values[n]!})
 }
 
-function summarise(rounds: Round[], count: number): Result[] {
+/** The best of each. */
+function summarise(rounds: Round[], count: number, report: Report): void {
   const best = (key: keyof Round) => count / Math.min(...rounds.map(round => round[key]))
   const derived = {value: best('derived'), unit: 'deposits/s'}
-  return [
-    {what: 'deriving deposits, over the same rows by hand', ...derived, floor: best('byHand'), target: '0.9'},
-    {what: 'deriving deposits, over COPY of the transfers', ...derived, floor: best('copied'), target: '0.15'},
-    {
-      what: 'finalisation to final, over the same rows by hand',
-      value: best('toFinal'),
-      unit: 'deposits/s',
-      floor: best('toFinalByHand'),
-    },
-  ]
+  const toFinal = {value: best('toFinal'), unit: 'deposits/s'}
+  report({what: 'deriving deposits, over the same rows by hand', ...derived, floor: best('byHand'), aim: '0.9'})
+  report({what: 'deriving deposits, over COPY of the transfers', ...derived, floor: best('copied'), aim: '0.15'})
+  report({what: 'finalisation to final, over the same rows by hand', ...toFinal, floor: best('toFinalByHand')})
 }
 
 async function makeTransfers(pool: pg.Pool, count: number): Promise<void> {
@@ -206,9 +201,4 @@ async function time(work: () => Promise<unknown>): Promise<number> {
   const began = performance.now()
   await work()
   return (performance.now() - began) / 1000
-}
-
-if (process.argv[1] === import.meta.filename) {
-  for (const result of await benchDerive())
-    console.log(result.what, result.value.toFixed(0), result.floor.toFixed(0), (result.value / result.floor).toFixed(2))
 }

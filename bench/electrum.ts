@@ -15,24 +15,22 @@ import type {BitcoinClient} from '../devnet/bitcoin/client.ts'
 import {regtest} from '../devnet/bitcoin/regtest.ts'
 import {families} from '../devnet/families.ts'
 import {type Started, startDevnet} from '../devnet/start.ts'
-import type {Result} from './result.ts'
+import type {Report} from './result.ts'
 
 const address = 'bcrt1qw508d6qejxtdg4y5r3zarvary0c5xw7kygt080'
 
-export async function benchElectrum(counts = [10_000, 100_000]): Promise<Result[]> {
+export async function benchElectrum(report: Report, counts = [10_000, 100_000]): Promise<void> {
   const dir = mkdtempSync(path.join(tmpdir(), 'sluice-bench-'))
   const chain = await startDevnet(await families.bitcoin(), {chain: 'BTC', dir})
   try {
-    const results: Result[] = []
-    for (const count of counts) results.push(...(await subscribe(chain, count)))
-    return results
+    for (const count of counts) await subscribe(report, chain, count)
   } finally {
     await chain.stop()
     rmSync(dir, {recursive: true})
   }
 }
 
-async function subscribe(chain: Started<BitcoinClient>, count: number): Promise<Result[]> {
+async function subscribe(report: Report, chain: Started<BitcoinClient>, count: number): Promise<void> {
   const network = regtest('BTC')
   const paid = scripthashOf(scriptOfAddress(address, network))
   const unused = Array.from({length: count - 1}, () => createHash('sha256').update(randomBytes(32)).digest('hex'))
@@ -60,10 +58,8 @@ async function subscribe(chain: Started<BitcoinClient>, count: number): Promise<
     floors.push(await bareSocket(line.port, scripthashes))
     const common = {floor: Math.max(...floors), unit: 'scripthashes/s'}
     const what = `Electrum, ${count.toLocaleString('en')} scripthashes`
-    return [
-      {what: `${what}: subscribing`, value: first, ...common},
-      {what: `${what}: subscribing again after the server was away, to the difference`, value: again, ...common},
-    ]
+    report({what: `${what}: subscribing`, value: first, ...common})
+    report({what: `${what}: subscribing again after the server was away, to the difference`, value: again, ...common})
   } finally {
     electrum.close()
     await line.cut()

@@ -10,29 +10,22 @@ import {promisify} from 'node:util'
 import {Cluster, clusterPrograms, query} from '../test/support/cluster.ts'
 import {type FaultName, faults} from '../test/support/cluster-faults.ts'
 import {ClusterLoad} from '../test/support/cluster-load.ts'
+import type {Report} from './result.ts'
 
 const pgbenchSeconds = 10
 
-export interface Failover {
-  fault: string
-  /** Seconds without an acknowledged write. */
-  away: number
-  /** Seconds from the first write after it until every process works. */
-  allWork: number
-  /** Answers of 503 meanwhile. */
-  refused: number
-}
-
-export async function benchFailover(): Promise<{table: Failover[]; wrong: string[]; sum: string}> {
+/** Throws if something that was acknowledged was lost, or is there twice. */
+export async function benchFailover(report: Report): Promise<void> {
   requirePrograms()
   const cluster = await Cluster.start()
   try {
     const load = await ClusterLoad.start(cluster)
     try {
-      const table: Failover[] = []
-      for (const fault of Object.keys(faults) as FaultName[]) table.push(await measure(cluster, load, fault))
+      for (const fault of Object.keys(faults) as FaultName[]) await measure(cluster, load, fault, report)
       const wrong = await load.verify()
-      return {table, wrong, sum: `${load.users.size} users and ${load.payouts.size} payouts were acknowledged`}
+      if (wrong.length) throw new Error(`after the faults, this is wrong:\n${wrong.join('\n')}`)
+      report({what: 'acknowledged and there once', value: load.users.size, unit: 'users'})
+      report({what: 'acknowledged and there once', value: load.payouts.size, unit: 'payouts'})
     } finally {
       await load.close()
     }
@@ -41,7 +34,7 @@ export async function benchFailover(): Promise<{table: Failover[]; wrong: string
   }
 }
 
-async function measure(cluster: Cluster, load: ClusterLoad, fault: FaultName): Promise<Failover> {
+async function measure(cluster: Cluster, load: ClusterLoad, fault: FaultName, report: Report): Promise<void> {
   const refusedBefore = load.statuses['503'] ?? 0
   const began = performance.now()
   const end = await faults[fault](cluster, (await cluster.primary())!)
@@ -53,21 +46,21 @@ async function measure(cluster: Cluster, load: ClusterLoad, fault: FaultName): P
   const away = load.longestPauseSince(began)
   await end()
   await cluster.healthy()
-  return {fault, away, allWork, refused: (load.statuses['503'] ?? 0) - refusedBefore}
+  report({what: `${fault}: writes away for`, value: away, unit: 's'})
+  report({what: `${fault}: every process works after, from then`, value: allWork, unit: 's'})
+  report({what: `${fault}: meanwhile`, value: (load.statuses['503'] ?? 0) - refusedBefore, unit: 'answers of 503'})
 }
 
-export interface QuorumCost {
-  clients: number
-  /** Commits a second, and milliseconds for each, without a standby that is waited for, and with the quorum. */
-  off: {rate: number; ms: number}
-  on: {rate: number; ms: number}
-}
-
-export async function benchQuorum(clients = [1, 16]): Promise<QuorumCost[]> {
+/** The floor is without a standby that is waited for. */
+export async function benchQuorum(report: Report, clients = [1, 16]): Promise<void> {
   requirePrograms()
   const off = await commits(false, clients)
   const on = await commits(true, clients)
-  return clients.map((count, n) => ({clients: count, off: off[n]!, on: on[n]!}))
+  for (const [n, count] of clients.entries()) {
+    const what = `one-row commits with the quorum, ${count} at once`
+    report({what, value: on[n]!.rate, unit: 'commits/s', floor: off[n]!.rate})
+    report({what: `${what}, each`, value: on[n]!.ms, unit: 'ms', floor: off[n]!.ms})
+  }
 }
 
 /** Each client commits one row after the other, straight on the primary. */
@@ -96,15 +89,4 @@ export function requirePrograms(): void {
     throw new Error(
       'CLUSTER_BIN must name a folder with the programs of a cluster: test/install-cluster FOLDER fills it',
     )
-}
-
-export function failoverTable(table: Failover[]): string {
-  const rows = table.map(
-    ({fault, away, allWork, refused}) => `| ${fault} | ${away.toFixed(1)} s | ${allWork.toFixed(1)} s | ${refused} |`,
-  )
-  return [
-    '| fault | writes away for | every process works after, from then | answers of 503 |',
-    '|---|---|---|---|',
-    ...rows,
-  ].join('\n')
 }

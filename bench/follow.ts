@@ -13,7 +13,7 @@ import {type ChainSource, Follower, type FollowOptions, follow as followUntil} f
 import {writeBlocks} from '../indexers/match.ts'
 import {ChainDatabase} from '../indexers/subsquid/store.ts'
 import {type Bench, provisionMade, withDatabase} from './database.ts'
-import type {Result} from './result.ts'
+import type {Report} from './result.ts'
 
 export const addresses = 1_000_000
 
@@ -33,7 +33,7 @@ export interface Followed {
 }
 
 /** In blocks/s; the floor is the bare loop. */
-export async function benchFollowing(followed: Followed): Promise<Result> {
+export async function benchFollowing(report: Report, followed: Followed): Promise<void> {
   const {what, blocks, bare, server} = followed
   const child = fork(server.file, ['serve', ...server.args.map(String)])
   const [{port}] = await once(child, 'message')
@@ -47,32 +47,33 @@ export async function benchFollowing(followed: Followed): Promise<Result> {
     await floor() // the server has every response ready
     const before = await floor()
     const value = await withDatabase(bench => follow(bench, url, followed))
-    return {what, value, floor: Math.max(before, await floor()), unit: 'blocks/s'}
+    report({what, value, floor: Math.max(before, await floor()), unit: 'blocks/s'})
   } finally {
     child.kill()
   }
 }
 
-/** The shares of a second. */
-export interface AtHead {
-  /** Of a core, by the indexer's code. */
-  core: number
-  /** Of the time of one connection of Postgres. */
-  connection: number
-}
-
-/** What following takes while the server shows its blocks one after another, after the first `already`. */
-export async function benchAtHead(followed: Followed, already: number): Promise<AtHead> {
+/**
+ * What following takes of a core, and of a connection of Postgres, while the server shows its blocks one after another,
+ * after the first `already`.
+ */
+export async function benchAtHead(report: Report, followed: Followed, already: number): Promise<void> {
   const child = fork(followed.server.file, ['serve', ...followed.server.args.map(String)])
   try {
     const [{port}] = await once(child, 'message')
-    return await withDatabase(bench => stayAtHead(bench, `http://127.0.0.1:${port}`, followed, already))
+    await withDatabase(bench => stayAtHead(bench, `http://127.0.0.1:${port}`, {followed, already, report}))
   } finally {
     child.kill()
   }
 }
 
-async function stayAtHead({ownerUrl, pool}: Bench, url: string, followed: Followed, already: number): Promise<AtHead> {
+interface AtHead {
+  followed: Followed
+  already: number
+  report: Report
+}
+
+async function stayAtHead({ownerUrl, pool}: Bench, url: string, {followed, already, report}: AtHead): Promise<void> {
   const {options, db} = await begin({ownerUrl, pool}, url, followed)
   const over = new AbortController()
   const {horizon: _, ...usual} = options
@@ -94,8 +95,10 @@ async function stayAtHead({ownerUrl, pool}: Bench, url: string, followed: Follow
   await following
   await db.end()
   const rate = ((followed.blocks - first) / elapsedMs) * 1000
-  console.log(`${followed.what}: ${rate.toFixed(1)} blocks/s arrived`)
-  return {core: (user + system) / 1000 / elapsedMs, connection: active / samples}
+  const {what} = followed
+  report({what: `${what}, as they came`, value: rate, unit: 'blocks/s'})
+  report({what: `${what}: of a core`, value: (user + system) / 10 / elapsedMs, unit: '%', aim: '30 %'})
+  report({what: `${what}: of a connection of Postgres`, value: (100 * active) / samples, unit: '%', aim: '30 %'})
 }
 
 /** What a follower needs, on a database with all addresses. */

@@ -13,47 +13,75 @@ import {readSettings} from '../chains/settings.ts'
 import {findLocalChain} from '../devnet/families.ts'
 import {type RunningService, startService} from '../service/supervisor.ts'
 import {createEndpoint, createMerchant, type Merchant} from '../test/support/webhooks.ts'
+import {quantile, type Report} from './result.ts'
 
 const Head = z.object({params: z.object({result: z.object({hash: z.string()})})})
 const Event = z.object({type: z.string(), txid: z.string()})
 
-export type Timed = 'ETH' | 'TRON' | 'SOL'
+const chains = ['ETH', 'TRON', 'SOL'] as const
+type Timed = (typeof chains)[number]
+const deposits = 30
 
-export async function benchLatency(code: Timed, deposits = 30): Promise<{p50: number; p95: number}> {
+export async function benchLatency(report: Report): Promise<void> {
   const home = mkdtempSync(path.join(tmpdir(), 'sluice-bench-'))
   chmodSync(home, 0o755)
   process.env.WEBHOOK_ALLOW_PRIVATE = '1' // for the processes of the service
   const service = await startService(readSettings({SLUICE_HOME: home, PORT: '0', DASHBOARD_PORT: '0'}), {quiet: true})
   const pool = new pg.Pool({connectionString: service.databaseUrl})
-  const arrivals = new Map<string, number>()
-  const receiver = createServer(async (request, response) => {
-    let body = ''
-    for await (const chunk of request) body += chunk
-    const {type, txid} = Event.parse(JSON.parse(body))
-    if (type === 'deposit.pending') arrivals.set(txid, performance.now())
-    response.end()
-  }).listen(0, '127.0.0.1')
+  const receiver = new Receiver()
   try {
     const merchant = await createMerchant(pool)
-    await createEndpoint(pool, merchant, {url: `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/`})
-    const address = code === 'ETH' ? merchant.address : await addressOn(pool, home, code, merchant)
-    const payer = await payers[code](service, home)
-    const delays: number[] = []
-    while (delays.length < deposits) {
-      const {txid, shownAt} = await payer.pay(address)
-      while (!arrivals.has(txid)) await sleep(5)
-      const from = shownAt()
-      if (from !== undefined) delays.push(arrivals.get(txid)! - from)
+    await createEndpoint(pool, merchant, {url: receiver.url})
+    for (const chain of chains) {
+      const address = chain === 'ETH' ? merchant.address : await addressOn(pool, home, chain, merchant)
+      const delays = await delaysOf(await payers[chain](service, home), address, receiver)
+      for (const percent of [50, 95])
+        report({what: `${chain}: block to webhook, p${percent}`, value: quantile(delays, percent / 100), unit: 'ms'})
     }
-    payer.close()
-    delays.sort((a, b) => a - b)
-    return {p50: delays[Math.floor(deposits * 0.5)]!, p95: delays[Math.floor(deposits * 0.95)]!}
   } finally {
     receiver.close()
-    receiver.closeAllConnections()
     await pool.end()
     await service.stop()
     rmSync(home, {recursive: true, force: true})
+  }
+}
+
+/** Of payments, one after the other, in milliseconds. */
+async function delaysOf(payer: Payer, address: string, receiver: Receiver): Promise<number[]> {
+  const delays: number[] = []
+  while (delays.length < deposits) {
+    const {txid, shownAt} = await payer.pay(address)
+    const arrivedAt = await receiver.arrival(txid)
+    const from = shownAt()
+    if (from !== undefined) delays.push(arrivedAt - from)
+  }
+  payer.close()
+  return delays
+}
+
+/** Notes when the first webhook of a deposit arrives. */
+class Receiver {
+  readonly #arrivals = new Map<string, number>()
+  readonly #server = createServer(async (request, response) => {
+    let body = ''
+    for await (const chunk of request) body += chunk
+    const {type, txid} = Event.parse(JSON.parse(body))
+    if (type === 'deposit.pending') this.#arrivals.set(txid, performance.now())
+    response.end()
+  }).listen(0, '127.0.0.1')
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/`
+  }
+
+  async arrival(txid: string): Promise<number> {
+    while (!this.#arrivals.has(txid)) await sleep(5)
+    return this.#arrivals.get(txid)!
+  }
+
+  close(): void {
+    this.#server.close()
+    this.#server.closeAllConnections()
   }
 }
 
@@ -112,6 +140,3 @@ async function addressOn(pool: pg.Pool, home: string, chain: Timed, {id}: Mercha
   )
   return address
 }
-
-if (process.argv[1] === import.meta.filename)
-  for (const chain of ['ETH', 'TRON', 'SOL'] as const) console.log(chain, await benchLatency(chain))

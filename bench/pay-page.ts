@@ -1,6 +1,6 @@
 // What payment pages cost merchants: milliseconds of GET /v1/balances, one request at a time, while 50 connections ask
 // for one page as fast as they get replies, and while 2,000 pages are open, of which 20 a second have news; each over
-// the same without them, right before, in the round of five with the median ratio. And what a page weighs, and when a
+// the same without them, right before, in the round of three with the median ratio. And what a page weighs, and when a
 // slow phone paints it first (Chromium with a slow 4G network and a quarter of the processor), over a page that says
 // only that there is no payment.
 //
@@ -9,7 +9,6 @@
 import {type ChildProcess, fork} from 'node:child_process'
 import {once} from 'node:events'
 import {get} from 'node:http'
-import {setTimeout as sleep} from 'node:timers/promises'
 import autocannon from 'autocannon'
 import type pg from 'pg'
 import type {Browser} from 'playwright-core'
@@ -18,17 +17,15 @@ import {newKey} from '../base/api-key.ts'
 import {roleUrl} from '../db/migrate/migrate.ts'
 import {hasChromium, launchChromium} from '../test/support/chromium.ts'
 import {withDatabase} from './database.ts'
-import type {Result} from './result.ts'
+import {median, quantile, type Report} from './result.ts'
 
 const loops = 50
 const pages = 2000
 const newsPerSecond = 20
-const samples = 10_000
-const rounds = 5
-/** Until the allowance of the page is used up, as it is after the first second of any loop. */
-const warmUpMs = 3000
+const samples = 4000
+const rounds = 3
 
-export function benchPayPage(): Promise<Result[]> {
+export function benchPayPage(report: Report): Promise<void> {
   return withDatabase(async ({pool, ownerUrl}) => {
     const {secret: key, hash: keyHash} = newKey()
     await pool.query(
@@ -51,19 +48,20 @@ export function benchPayPage(): Promise<Result[]> {
         DATABASE_URL: roleUrl(ownerUrl, 'sluice_api'),
         PORT: '0',
         RATE_LIMIT_PER_MINUTE: '10000000',
+        LOG_LEVEL: 'warn',
       })
       const [{url}] = (await once(api, 'message')) as [{url: string}]
       const urls = await makeRequests(url, key)
-      const paints = await firstPaints(urls[0]!, `${url}/pay/${'x'.repeat(32)}`)
+      await firstPaints(report, urls[0]!, `${url}/pay/${'x'.repeat(32)}`)
       await times(url, key) // warm
-      const beside = async (open: () => Promise<() => void>) => {
+      const beside = async (open: () => Promise<ChildProcess>) => {
         const all: Beside[] = []
         for (let round = 0; round < rounds; round++) {
           const alone = await times(url, key)
-          const close = await open()
+          const others = await open()
           all.push({alone, beside: await times(url, key)})
-          close()
-          await sleep(warmUpMs)
+          others.kill('SIGKILL')
+          await once(others, 'exit')
         }
         return all
       }
@@ -72,21 +70,16 @@ export function benchPayPage(): Promise<Result[]> {
         open.send(urls)
         await once(open, 'message')
         const happening = setInterval(() => void happen(pool), 1000)
-        return () => {
-          clearInterval(happening)
-          open.kill('SIGKILL')
-        }
+        open.once('exit', () => clearInterval(happening))
+        return open
       })
+      reportMedians(report, `beside ${pages.toLocaleString('en')} open payment pages`, besidePages, 'at most 1.1')
       const besideLoops = await beside(async () => {
         const loop = start(import.meta.filename, ['loops', urls[0]!])
-        await sleep(warmUpMs)
-        return () => void loop.kill('SIGKILL')
+        await untilUsedUp(urls[0]!)
+        return loop
       })
-      const besides = [
-        ...medians(`beside ${pages} open payment pages`, besidePages, 'at most 1.1'),
-        ...medians(`beside ${loops} loops on a payment page`, besideLoops),
-      ]
-      return [...besides, ...paints]
+      reportMedians(report, `beside ${loops} loops on a payment page`, besideLoops)
     } finally {
       for (const child of started) child.kill('SIGKILL')
     }
@@ -99,41 +92,40 @@ interface Beside {
 }
 
 /** Of the rounds those with the median ratio: a machine has moments of its own. */
-function medians(what: string, all: Beside[], target?: string): Result[] {
-  return (['p50', 'p95'] as const).map(name => {
+function reportMedians(report: Report, what: string, all: Beside[], aim?: string): void {
+  for (const name of ['p50', 'p95'] as const) {
     const sorted = all.toSorted((a, b) => a.beside[name] / a.alone[name] - b.beside[name] / b.alone[name])
     const {alone, beside} = sorted[Math.floor(sorted.length / 2)]!
-    return {
+    report({
       what: `GET /v1/balances ${what}, ${name}`,
-      ...{value: beside[name], floor: alone[name], unit: 'ms', ...(target && {target})},
-    }
-  })
+      value: beside[name],
+      floor: alone[name],
+      unit: 'ms',
+      aim: name === 'p95' ? aim : undefined,
+    })
+  }
 }
 
 /** The median of five of each. */
-async function firstPaints(page: string, empty: string): Promise<Result[]> {
-  if (!hasChromium) return []
+async function firstPaints(report: Report, page: string, empty: string): Promise<void> {
+  if (!hasChromium) return
   const bytes = async (url: string) => (await (await fetch(url)).text()).length
   const browser = await launchChromium()
   try {
-    return [
-      {
-        what: 'bytes of a payment page, without its QR code',
-        value: await bytes(page),
-        floor: await bytes(empty),
-        unit: 'B',
-        target: '60,000 B',
-      },
-      {
-        what: 'first paint of a payment page on a slow phone',
-        ...{
-          value: await firstPaint(browser, page),
-          floor: await firstPaint(browser, empty),
-          unit: 'ms',
-          target: '1,000 ms',
-        },
-      },
-    ]
+    report({
+      what: 'a payment page, without its QR code',
+      value: await bytes(page),
+      floor: await bytes(empty),
+      unit: 'bytes',
+      aim: '60,000 bytes',
+    })
+    report({
+      what: 'first paint of a payment page on a slow phone',
+      value: await firstPaint(browser, page),
+      floor: await firstPaint(browser, empty),
+      unit: 'ms',
+      aim: '1,000 ms',
+    })
   } finally {
     await browser.close()
   }
@@ -153,7 +145,7 @@ async function firstPaint(browser: Browser, url: string): Promise<number> {
     all.push((await page.evaluate(paintedAt)) as number)
     await page.close()
   }
-  return all.sort((a, b) => a - b)[2]!
+  return median(all)
 }
 const paintedAt = `new Promise(resolve => new PerformanceObserver(list => {
   for (const {name, startTime} of list.getEntries()) if (name === 'first-contentful-paint') resolve(startTime)
@@ -196,21 +188,35 @@ export async function times(url: string, key: string): Promise<Times> {
     await response.text()
     measured.push(performance.now() - began)
   }
-  measured.sort((a, b) => a - b)
-  return {p50: measured[samples / 2]!, p95: measured[samples * 0.95]!}
+  return {p50: quantile(measured, 0.5), p95: quantile(measured, 0.95)}
 }
 
-/** As a browser: a stream that says what is new. Resolves once it is open. */
-async function openPage(url: string): Promise<void> {
+/** Until the allowance of a page is used up: a request beyond it waits for a second. */
+async function untilUsedUp(url: string): Promise<void> {
+  for (let tookMs = 0; tookMs < 500; ) {
+    const began = performance.now()
+    await (await fetch(url)).text()
+    tookMs = performance.now() - began
+  }
+}
+
+/** As a browser: a stream that says what is new. Resolves once it is open; every page gets some first news. */
+async function openPage(url: string): Promise<{news: Promise<void>}> {
   const [reply] = await once(get(`${url}/events`), 'response')
-  reply.resume()
+  const news = new Promise<void>(resolve =>
+    reply.on('data', (chunk: Buffer) => {
+      if (String(chunk).includes('event: news')) resolve()
+    }),
+  )
+  return {news}
 }
 
 if (process.argv[2] === 'loops')
   await autocannon({url: process.argv[3]!, connections: loops, duration: 600, setupClient() {}})
 if (process.argv[2] === 'pages') {
   const [urls] = (await once(process, 'message')) as [string[]]
-  for (const url of urls) await openPage(url)
-  await sleep(warmUpMs) // the first news, which every page gets
+  const open: {news: Promise<void>}[] = []
+  for (const url of urls) open.push(await openPage(url))
+  await Promise.all(open.map(({news}) => news))
   process.send!('open')
 }

@@ -1,6 +1,6 @@
 // Payouts, through the whole service on a local chain (a block a second, final eight blocks later): payouts/s from the
 // first request to the last final payout, over a client that signs the same number of transfers with one key, sends
-// them and waits until the last is final; a payout that sweeps 1, 100 and 1,000 addresses; and the time from the kill
+// them and waits until the last is final; a payout that sweeps 1 and 100 addresses; and the time from the kill
 // -9 of a worker in the middle of a step to the next step. On Tron, what the sweeps of a token burn.
 import {type ChildProcess, fork} from 'node:child_process'
 import {randomBytes} from 'node:crypto'
@@ -23,7 +23,7 @@ import {families} from '../devnet/families.ts'
 import type {TronClient} from '../devnet/tron/client.ts'
 import {type RunningService, startService} from '../service/supervisor.ts'
 import {sluice} from '../test/support/service.ts'
-import type {Result} from './result.ts'
+import {median, type Report} from './result.ts'
 
 const lanes = 20
 const perTransaction = 100
@@ -49,9 +49,9 @@ interface Shop {
   addresses: string[]
 }
 
-// --- the three benches ---
+// --- the benches ---
 
-export function benchPayoutRate(count = 200): Promise<Result> {
+export function benchPayoutRate(report: Report, count = 200): Promise<void> {
   return withService(count, async world => {
     const shops: Shop[] = []
     for (let i = 0; i < count; i++) shops.push(await openShop(world, 1))
@@ -61,34 +61,36 @@ export function benchPayoutRate(count = 200): Promise<Result> {
     const ids = await inLanes(shops, shop => request(world, shop, coin, false))
     await untilOver(world, ids)
     const value = count / ((performance.now() - began) / 1000)
-    return {what: `payouts, ${count} at once, from request to final`, value, unit: 'payouts/s', floor}
+    report({what: `payouts, ${count} at once, from request to final`, value, unit: 'payouts/s', floor})
   })
 }
 
-export interface SweepBench {
-  addresses: number
-  token: Token
+/** Finality takes 8 to 9 s of each time. */
+export async function benchSweeps(report: Report, counts = [1, 100]): Promise<void> {
+  await withService(2 * Math.max(...counts), async world => {
+    for (const token of ['USDC', 'USDT', 'ETH'] as const) {
+      for (const count of counts) {
+        const shop = await openShop(world, count)
+        await pay(world, token, [shop])
+        const {sweptSeconds, seconds, gasPerAddress} = await sweep(world, shop, token)
+        const what = `a payout that sweeps ${count} addresses of ${token}`
+        report({what: `${what}: sweeps final after`, value: sweptSeconds, unit: 's'})
+        report({what: `${what}: payment final after`, value: seconds, unit: 's'})
+        report({what: `${what}: for each address`, value: gasPerAddress, unit: 'gas'})
+      }
+    }
+  })
+  await benchTronSweeps(report)
+}
+
+interface Swept {
   /** From the request to the last final sweep, and to the final payment. */
   sweptSeconds: number
   seconds: number
   gasPerAddress: number
 }
 
-export function benchSweeps(counts = [1, 100, 1000], tokens: Token[] = ['USDC', 'USDT', 'ETH']): Promise<SweepBench[]> {
-  return withService(2 * Math.max(...counts), async world => {
-    const results: SweepBench[] = []
-    for (const token of tokens) {
-      for (const count of counts) {
-        const shop = await openShop(world, count)
-        await pay(world, token, [shop])
-        results.push({addresses: count, token, ...(await sweep(world, shop, token))})
-      }
-    }
-    return results
-  })
-}
-
-async function sweep(world: World, shop: Shop, token: Token): Promise<Omit<SweepBench, 'addresses' | 'token'>> {
+async function sweep(world: World, shop: Shop, token: Token): Promise<Swept> {
   const began = performance.now()
   const id = await request(world, shop, {chain: 'ETH', token}, true)
   const isSwept = `select from app.payout where id = $1 and status not in ('pending', 'sweeping')`
@@ -129,44 +131,28 @@ function countSweeps(rows: SweepPayment[], shop: Shop): number {
   return sweeps
 }
 
-export interface TronSweepBench {
-  addresses: number
-  /** First each address is new; then it has what was left of the TRX that it was sent. */
-  round: 'first' | 'second'
-  way: 'burnt' | 'delegated'
-  /**
-   * What a sweep burns of TRX: the transfer that brings TRX, lending energy and taking it back, and the transfer of the
-   * token; and what the payment of the payout burns.
-   */
-  fundTrx: number
-  lendTrx: number
-  sweepTrx: number
-  paymentTrx: number
-}
-
 /** Sweeps of USDT: what they burn at the local chain's prices, which are those of the main network. */
-export function benchTronSweeps(counts = [1, 20]): Promise<TronSweepBench[]> {
+function benchTronSweeps(report: Report, counts = [1, 20]): Promise<void> {
   return withService(4 * Math.max(...counts), async world => {
     const chain = await (await families.tron()).connect(urlOf(world.service, 'TRON'))
     await fundTreasury(world, chain)
-    const results: TronSweepBench[] = []
     for (const way of ['burnt', 'delegated'] as const) {
       if (way === 'delegated') await stake(world)
-      for (const count of counts) results.push(...(await sweepTwice(world, chain, count, way)))
+      for (const count of counts) await sweepTwice(world, chain, {count, way, report})
     }
-    return results
   })
 }
 
-async function sweepTwice(
-  world: World,
-  chain: TronClient,
-  count: number,
-  way: TronSweepBench['way'],
-): Promise<TronSweepBench[]> {
+interface TronSweeps {
+  count: number
+  way: 'burnt' | 'delegated'
+  report: Report
+}
+
+/** First each address is new; then it has what was left of the TRX that it was sent. */
+async function sweepTwice(world: World, chain: TronClient, {count, way, report}: TronSweeps): Promise<void> {
   const asset: Asset = {chain: 'TRON', token: 'USDT'}
   const shop = await openShop(world, count, {chain: 'TRON', payoutAddress: chain.newAddress()})
-  const results: TronSweepBench[] = []
   for (const round of ['first', 'second'] as const) {
     for (const to of shop.addresses) await chain.transfer({token: 'USDT', to, amount: '10'})
     await untilFinal(world, asset, shop.addresses, round === 'first' ? 1 : 2)
@@ -177,17 +163,13 @@ async function sweepTwice(
     const sweeps = countSweeps(rows, shop)
     const burnt = (...kinds: string[]) =>
       rows.reduce((sum, row) => (kinds.includes(row.kind) ? sum + Number(row.fee) / 1e6 : sum), 0)
-    results.push({
-      addresses: count,
-      round,
-      way,
-      fundTrx: burnt('fund') / sweeps,
-      lendTrx: burnt('delegate', 'undelegate') / sweeps,
-      sweepTrx: burnt('sweep') / sweeps,
-      paymentTrx: burnt('payout'),
-    })
+    const what = `the ${round} sweep of ${count} addresses of USDT on Tron, energy ${way}`
+    report({what: `${what}: to send an address TRX`, value: burnt('fund') / sweeps, unit: 'TRX'})
+    if (way === 'delegated')
+      report({what: `${what}: to lend it energy`, value: burnt('delegate', 'undelegate') / sweeps, unit: 'TRX'})
+    report({what: `${what}: for its transfer`, value: burnt('sweep') / sweeps, unit: 'TRX'})
+    report({what: `${what}: for the payment`, value: burnt('payout'), unit: 'TRX'})
   }
-  return results
 }
 
 /** For how many addresses energy is lent, or on its way. */
@@ -225,17 +207,8 @@ async function stake({pool, service}: World): Promise<void> {
   await until(async () => (await pool.query(isStaked)).rows.length === 1, 'the stake to be final')
 }
 
-export interface Recovery {
-  /**
-   * Milliseconds to the next step: with one worker, which the supervisor restarts, and with two, of which the other
-   * takes over.
-   */
-  restarted: number[]
-  takenOver: number[]
-}
-
 /** The worker dies after custody accepted a payout, before that is stored. */
-export function benchRecovery(rounds = {restarted: 2, takenOver: 6}): Promise<Recovery> {
+export function benchRecovery(report: Report, rounds = {restarted: 2, takenOver: 6}): Promise<void> {
   const mark = path.join(tmpdir(), `sluice-bench-${randomBytes(4).toString('hex')}`)
   const torment = {
     NODE_OPTIONS: `--import=${fileURLToPath(new URL('../test/support/crash.ts', import.meta.url))}`,
@@ -255,21 +228,29 @@ export function benchRecovery(rounds = {restarted: 2, takenOver: 6}): Promise<Re
         await until(async () => (await world.pool.query(isOn, [id])).rows.length === 1, 'the next step', 2)
         return Date.now() - statSync(mark).mtimeMs
       }
-      const recovery: Recovery = {restarted: [], takenOver: []}
-      for (let i = 0; i < rounds.restarted; i++) recovery.restarted.push(await measure())
+      const restarted: number[] = []
+      for (let i = 0; i < rounds.restarted; i++) restarted.push(await measure())
+      reportRecovery('the supervisor starts it again', restarted, report)
       const stop = new AbortController()
       const second = runWorker(world, stop.signal)
+      const takenOver: number[] = []
       for (let i = 0; i < rounds.takenOver; i++) {
         await until(async () => (await liveWorkers(world)) === 2, 'two workers')
-        recovery.takenOver.push(await measure())
+        takenOver.push(await measure())
       }
       stop.abort()
       await second
       rmSync(mark, {force: true})
-      return recovery
+      reportRecovery('another one takes over', takenOver, report)
     },
     torment,
   )
+}
+
+function reportRecovery(how: string, times: number[], report: Report): void {
+  const what = `kill -9 of a worker to the next step of its payout, where ${how}`
+  report({what: `${what}: median`, value: median(times), unit: 'ms'})
+  report({what: `${what}: longest`, value: Math.max(...times), unit: 'ms', aim: 'under 3 s'})
 }
 
 async function liveWorkers({pool}: World): Promise<number> {
@@ -468,12 +449,4 @@ async function until<T>(condition: () => Promise<T | undefined | false>, what: s
     if (result) return result
     if (Date.now() > deadline) throw new Error(`timed out after ${timeoutMs / 1000} s: waited for ${what}`)
   }
-}
-
-if (process.argv[1] === import.meta.filename) {
-  console.log(await benchPayoutRate(20))
-  console.log(await benchSweeps([1, 20]))
-  console.log(await benchTronSweeps())
-  console.log(await benchRecovery())
-  process.exit(0)
 }

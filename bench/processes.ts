@@ -8,25 +8,20 @@ import {setTimeout as sleep} from 'node:timers/promises'
 import {readProcesses} from '../base/home.ts'
 import {readSettings} from '../chains/settings.ts'
 import {startService} from '../service/supervisor.ts'
-
-export interface Cost {
-  name: string
-  startMs: number
-  memoryMb: number
-}
+import type {Report} from './result.ts'
 
 const settleMs = 5000
 
-export async function benchProcesses(): Promise<Cost[]> {
+export async function benchProcesses(report: Report): Promise<void> {
   const home = mkdtempSync(path.join(tmpdir(), 'sluice-bench-'))
   chmodSync(home, 0o755)
   const service = await startService(readSettings({SLUICE_HOME: home, PORT: '0', DASHBOARD_PORT: '0'}), {quiet: true})
   try {
     const names = readProcesses(home).map(({name}) => name)
-    const startMs = new Map<string, number>()
-    for (const name of names) startMs.set(name, await startOf(home, name))
+    for (const name of names)
+      report({what: `${name}: ready after its start`, value: await startOf(home, name), unit: 'ms'})
     await sleep(settleMs)
-    return names.map(name => ({name, startMs: startMs.get(name)!, memoryMb: memoryOf(processOf(home, name).pid!)}))
+    for (const name of names) report({what: `${name}: memory`, value: memoryOf(processOf(home, name).pid!), unit: 'MB'})
   } finally {
     await service.stop()
     rmSync(home, {recursive: true, force: true})

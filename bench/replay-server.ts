@@ -156,7 +156,8 @@ function serve(count: number, perBlock: number): void {
     else return `{"jsonrpc":"2.0","id":${id},"error":{"code":-32601,"message":"no such method"}}`
     return `{"jsonrpc":"2.0","id":${id},"result":${result}}`
   }
-  const server = http.createServer((request, response) => {
+  // Its clients may rest for long between two requests.
+  const server = http.createServer({keepAliveTimeout: 0}, (request, response) => {
     const parts: Buffer[] = []
     request.on('data', part => parts.push(part))
     request.on('end', () => {

@@ -14,6 +14,7 @@ import {Cluster} from '../test/support/cluster.ts'
 import {createEndpoint, createMerchant, deposit} from '../test/support/webhooks.ts'
 import {start} from './api.ts'
 import {requirePrograms} from './failover.ts'
+import type {Report} from './result.ts'
 
 const connectionCount = 20
 const roundSeconds = 8
@@ -21,34 +22,28 @@ const addressCount = 300_000
 const endpointCount = 4
 const deliveriesOfEndpoint = 5000
 
-export interface Scale {
-  what: string
-  quorum: boolean
-  /** Rates of one process and of two, a second. */
-  one: number
-  two: number
-}
-
-export async function benchScale(): Promise<Scale[]> {
+/** The floor is the rate of one process. */
+export async function benchScale(report: Report): Promise<void> {
   requirePrograms()
-  return [...(await onCluster(false)), ...(await onCluster(true))]
+  await onCluster(report, false)
+  await onCluster(report, true)
 }
 
-async function onCluster(quorum: boolean): Promise<Scale[]> {
+async function onCluster(report: Report, quorum: boolean): Promise<void> {
   const cluster = await Cluster.start({quorum})
   const pool = new pg.Pool({connectionString: cluster.url, max: 5})
   try {
     await migrate(cluster.url)
     const key = await makeMerchant(pool)
     const rates = {
-      'POST /v1/users, requests': (count: number) => requests(cluster.url, count, 'POST', '/v1/users', key),
-      'GET /v1/balances, requests': (count: number) => requests(cluster.url, count, 'GET', '/v1/balances', key),
-      'webhooks, deliveries': (count: number) => deliveries(cluster.url, pool, count),
+      'POST /v1/users': (count: number) => requests(cluster.url, count, 'POST', '/v1/users', key),
+      'GET /v1/balances': (count: number) => requests(cluster.url, count, 'GET', '/v1/balances', key),
+      webhooks: (count: number) => deliveries(cluster.url, pool, count),
     }
-    const results: Scale[] = []
-    for (const [what, rate] of Object.entries(rates))
-      results.push({what, quorum, one: await rate(1), two: await rate(2)})
-    return results
+    for (const [name, rate] of Object.entries(rates)) {
+      const what = `${name}, two processes over one, ${quorum ? 'with' : 'without'} the quorum`
+      report({what, floor: await rate(1), value: await rate(2), unit: '/s'})
+    }
   } finally {
     await pool.end()
     await cluster.close()
@@ -147,12 +142,4 @@ async function deliveries(url: string, pool: pg.Pool, count: number): Promise<nu
   } finally {
     receiver.kill()
   }
-}
-
-export function scaleTable(results: Scale[]): string {
-  const rows = results.map(
-    ({what, quorum, one, two}) =>
-      `| ${what} | ${quorum ? 'with' : 'without'} | ${one.toFixed(0)} /s | ${two.toFixed(0)} /s | ${(two / one).toFixed(2)} |`,
-  )
-  return ['| what | quorum | one process | two | ratio |', '|---|---|---|---|---|', ...rows].join('\n')
 }

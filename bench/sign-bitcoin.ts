@@ -9,12 +9,12 @@ import * as secp256k1 from 'tiny-secp256k1'
 import {type Input, signTransaction} from '../custody/bitcoin/sign.ts'
 import {families} from '../custody/families.ts'
 import {type KeyPath, localKeys} from '../custody/keys/key-store.ts'
-import type {Result} from './result.ts'
+import {median, type Report} from './result.ts'
 
 const phrase = 'test test test test test test test test test test test junk'
 const rounds = 7
 
-export async function benchSignBitcoin(count = 500): Promise<Result[]> {
+export async function benchSignBitcoin(report: Report, count = 500): Promise<void> {
   const keys = await localKeys(phrase, families)
   const inputs = Array.from({length: count}, (_, index): Input => {
     const path: KeyPath = {family: 'bitcoin', purpose: 'deposit', index}
@@ -53,10 +53,8 @@ export async function benchSignBitcoin(count = 500): Promise<Result[]> {
   if ((await ours()) !== (await bare())) throw new Error('the two do not sign the same')
   const [value, floor, least] = await perSecond(ours, bare, signaturesAlone)
   const what = `Bitcoin sweeps of ${count} inputs, built and signed`
-  return [
-    {what: `${what}, over bare bitcoinjs-lib`, value: value!, floor: floor!, unit: '/s', target: '0.83'},
-    {what: `${what}, over ${count} bare signatures`, value: value!, floor: least!, unit: '/s'},
-  ]
+  report({what: `${what}, over bare bitcoinjs-lib`, value: value!, floor: floor!, unit: '/s', aim: '0.83'})
+  report({what: `${what}, over ${count} bare signatures`, value: value!, floor: least!, unit: '/s'})
 }
 
 /** From the median time of each, alternating. */
@@ -69,7 +67,5 @@ async function perSecond(...works: (() => Promise<unknown>)[]): Promise<number[]
       times[n]!.push(performance.now() - began)
     }
   }
-  return times.map(of => 1000 / of.sort((a, b) => a - b)[Math.floor(rounds / 2)]!)
+  return times.map(of => 1000 / median(of))
 }
-
-if (process.argv[1] === import.meta.filename) console.log(await benchSignBitcoin())

@@ -3,19 +3,11 @@
 // alone, for each deposit. Tables with a row for each block, user or payout are left out.
 import {createEndpoint, createMerchant, deposit} from '../test/support/webhooks.ts'
 import {type Bench, withDatabase} from './database.ts'
-
-export interface Size {
-  table: string
-  /** Bytes for each deposit, indexes included. */
-  bytes: number
-  indexBytes: number
-  /** Stored for ever, or as long as DELIVERY_RETENTION_DAYS says. */
-  isKept: boolean
-}
+import type {Report} from './result.ts'
 
 const perTransaction = 500
 
-export function benchSize(count = 20_000): Promise<Size[]> {
+export function benchSize(report: Report, count = 20_000): Promise<void> {
   return withDatabase(async ({pool}) => {
     const merchant = await createMerchant(pool)
     await createEndpoint(pool, merchant, {url: 'https://example.com/hook'})
@@ -25,7 +17,7 @@ export function benchSize(count = 20_000): Promise<Size[]> {
     await deliver(pool)
     await pool.query('select app.fold_balances($1)', [4 * count])
     await pool.query('vacuum')
-    return await sizes(pool, count)
+    await reportSizes(pool, count, report)
   })
 }
 
@@ -47,7 +39,7 @@ async function deliver(pool: Bench['pool']): Promise<void> {
   }
 }
 
-async function sizes(pool: Bench['pool'], count: number): Promise<Size[]> {
+async function reportSizes(pool: Bench['pool'], count: number, report: Report): Promise<void> {
   const {rows} = await pool.query<{table: string; bytes: number; index_bytes: number}>(
     `select coalesce(pg_partition_root(c.oid), c.oid)::regclass::text as table, sum(pg_total_relation_size(c.oid))::float8 / $1 as bytes,
        sum(pg_indexes_size(c.oid))::float8 / $1 as index_bytes
@@ -55,10 +47,9 @@ async function sizes(pool: Bench['pool'], count: number): Promise<Size[]> {
      group by 1 having sum(pg_total_relation_size(c.oid)) >= 20 * $1 order by 2 desc`,
     [count],
   )
-  return rows.map(({table, bytes, index_bytes: indexBytes}) => ({
-    table,
-    bytes,
-    indexBytes,
-    isKept: !table.startsWith('app.delivery'),
-  }))
+  for (const {table, bytes, index_bytes} of rows) {
+    const kept = table.startsWith('app.delivery') ? 'kept for DELIVERY_RETENTION_DAYS' : 'kept for ever'
+    report({what: `${table}, with its indexes (${kept})`, value: bytes, unit: 'bytes for each deposit'})
+    report({what: `${table}, its indexes alone`, value: index_bytes, unit: 'bytes for each deposit'})
+  }
 }

@@ -11,8 +11,8 @@ import {SolanaNodes} from '../chains/solana/client.ts'
 import {solanaSettings} from '../chains/solana/settings.ts'
 import {genesisHash} from '../devnet/solana/constants.ts'
 import {SolanaSource} from '../indexers/solana/source.ts'
-import {type AtHead, addresses, benchAtHead, benchFollowing, type Followed} from './follow.ts'
-import type {Result} from './result.ts'
+import {addresses, benchAtHead, benchFollowing, type Followed} from './follow.ts'
+import type {Report} from './result.ts'
 
 const code = 'SOL'
 /** Blocks that a server has: after the first `already`, one each `slotMs`; all at once if it is 0. */
@@ -39,7 +39,7 @@ const slotOf = (height: number) => height && height + Math.ceil(height / 19)
 const votesIn = ({transactions}: Chain) => transactions * shareOfVotes
 
 const followed = (chain: Chain): Followed => ({
-  what: `Solana: ${chain.slotMs ? 'at the head' : `catch-up, ${chain.blocks} blocks`} of ${chain.transactions} transactions, ${votesIn(chain)} of them votes`,
+  what: `Solana: ${chain.slotMs ? 'at the head, blocks' : `catch-up, ${chain.blocks} blocks`} of ${chain.transactions} transactions, ${votesIn(chain)} of them votes`,
   code,
   server: {file: import.meta.filename, args: [JSON.stringify(chain)]},
   blocks: chain.blocks,
@@ -55,13 +55,12 @@ const followed = (chain: Chain): Followed => ({
   bare: bareLoop,
 })
 
-export async function benchSolana(): Promise<Result[]> {
-  return [await benchFollowing(followed(busy))]
+export async function benchSolana(report: Report): Promise<void> {
+  await solanaCatchUp(report)
+  await benchAtHead(report, followed(head), head.already)
 }
 
-export async function benchSolanaAtHead(): Promise<AtHead> {
-  return await benchAtHead(followed(head), head.already)
-}
+export const solanaCatchUp = (report: Report): Promise<void> => benchFollowing(report, followed(busy))
 
 /** The floor. */
 async function bareLoop(url: string): Promise<void> {
@@ -197,7 +196,8 @@ function serve(chain: Chain): void {
       JSON.stringify(slots.filter(slot => slot >= from && slot <= to && slot <= slotOf(newest()))),
     getBlock: ([slot, {transactionDetails}]) => (transactionDetails === 'none' ? headers : whole).get(slot) ?? 'null',
   }
-  const server = createServer(async (request, response) => {
+  // Its clients may rest for long between two requests.
+  const server = createServer({keepAliveTimeout: 0}, async (request, response) => {
     let body = ''
     for await (const chunk of request) body += chunk
     const {id, method, params} = JSON.parse(body)
@@ -208,11 +208,4 @@ function serve(chain: Chain): void {
   process.once('disconnect', () => process.exit(0))
 }
 
-if (process.argv[1] === import.meta.filename) {
-  if (process.argv[2] === 'serve') serve(JSON.parse(process.argv[3]!))
-  else {
-    for (const {what, value, floor} of await benchSolana())
-      console.log(what, value.toFixed(1), floor.toFixed(1), (value / floor).toFixed(2))
-    console.log(await benchSolanaAtHead())
-  }
-}
+if (import.meta.main) serve(JSON.parse(process.argv[3]!))

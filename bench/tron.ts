@@ -17,7 +17,7 @@ import {genesis} from '../devnet/tron/constants.ts'
 import {type LocalBlock, TronJournal} from '../devnet/tron/journal.ts'
 import {TronSource} from '../indexers/tron/source.ts'
 import {addresses, benchFollowing} from './follow.ts'
-import type {Result} from './result.ts'
+import type {Report} from './result.ts'
 
 const code = 'TRON'
 /** One transaction in this many pays an address of ours. */
@@ -29,13 +29,14 @@ const digest = (text: string) => createHash('sha256').update(text).digest()
 const addressFor = (name: string) => addressOf(Uint8Array.of(0x41, ...digest(name).subarray(0, 20)))
 const ours = (n: number) => addressFor(`ours ${n}`)
 
-export async function benchTron(): Promise<Result[]> {
-  return [await catchUp(5000, 5), await catchUp(600, 150)]
+export async function benchTron(report: Report): Promise<void> {
+  await tronCatchUp(report, 5000, 5)
+  await tronCatchUp(report, 600, 150)
 }
 
-async function catchUp(blocks: number, perBlock: number): Promise<Result> {
-  return await benchFollowing({
-    what: `Tron: catch-up, ${blocks} blocks of ${perBlock} transactions`,
+export async function tronCatchUp(report: Report, blocks: number, perBlock: number): Promise<void> {
+  await benchFollowing(report, {
+    what: `Tron: catch-up, ${blocks.toLocaleString('en')} blocks of ${perBlock} transactions`,
     code,
     server: {file: import.meta.filename, args: [blocks, perBlock]},
     blocks,
@@ -104,7 +105,8 @@ function serve(count: number, perBlock: number): void {
     journal.commit([{block: parent}])
   }
   const ready = new Map<string, string>()
-  const server = createServer(async (request, response) => {
+  // Its clients may rest for long between two requests.
+  const server = createServer({keepAliveTimeout: 0}, async (request, response) => {
     let body = ''
     for await (const chunk of request) body += chunk
     const asked = `${request.url} ${body}`
@@ -116,9 +118,4 @@ function serve(count: number, perBlock: number): void {
   process.once('disconnect', () => process.exit(0))
 }
 
-if (process.argv[1] === import.meta.filename) {
-  if (process.argv[2] === 'serve') serve(Number(process.argv[3]), Number(process.argv[4]))
-  else
-    for (const {what, value, floor} of await benchTron())
-      console.log(what, value.toFixed(0), floor.toFixed(0), (value / floor).toFixed(2))
-}
+if (import.meta.main) serve(Number(process.argv[3]), Number(process.argv[4]))

@@ -10,22 +10,17 @@ import {Agent, request} from 'undici'
 import {roleUrl} from '../db/migrate/migrate.ts'
 import {createEndpoint, createMerchant, deposit} from '../test/support/webhooks.ts'
 import {type Bench, withDatabase} from './database.ts'
-import type {Result} from './result.ts'
+import {quantile, type Report} from './result.ts'
 
 const inFlight = 50
+const latencyRounds = 200
 
-export interface WebhookBench {
-  results: Result[]
-  /** Milliseconds from the commit of an event to the arrival of its webhook. */
-  latencyMs: {p50: number; p95: number}
-}
-
-export async function benchWebhooks(count = 50_000): Promise<WebhookBench> {
+export async function benchWebhooks(report: Report, count = 50_000): Promise<void> {
   const receiver = fork(new URL(import.meta.url), ['receive'])
   const [{port}] = await once(receiver, 'message')
   const url = `http://127.0.0.1:${port}/hook`
   try {
-    return await withDatabase(async bench => {
+    await withDatabase(async bench => {
       const merchant = await createMerchant(bench.pool)
       await createEndpoint(bench.pool, merchant, {url})
       await deposit(bench.pool, merchant, count)
@@ -38,12 +33,15 @@ export async function benchWebhooks(count = 50_000): Promise<WebhookBench> {
       const floor = await bareLoop(url, rows)
       const value = await pump(bench, receiver, count)
       const after = await bareLoop(url, rows)
-      const latencyMs = await latency(bench, receiver, () => deposit(bench.pool, merchant))
-      const what = `webhooks, ${count} deliveries to one endpoint`
-      return {
-        results: [{what, value, floor: Math.max(floor, after), unit: 'deliveries/s', target: '0.5'}],
-        latencyMs,
-      }
+      const what = `webhooks, ${count.toLocaleString('en')} deliveries to one endpoint`
+      report({what, value, floor: Math.max(floor, after), unit: 'deliveries/s', aim: '0.5'})
+      const times = await latency(bench, receiver, () => deposit(bench.pool, merchant))
+      for (const percent of [50, 95])
+        report({
+          what: `commit of an event to its webhook, p${percent}`,
+          value: quantile(times, percent / 100),
+          unit: 'ms',
+        })
     })
   } finally {
     receiver.kill()
@@ -96,10 +94,11 @@ async function pump(bench: Bench, receiver: ChildProcess, count: number): Promis
   })
 }
 
-async function latency(bench: Bench, receiver: ChildProcess, commit: () => Promise<unknown>, rounds = 200) {
+/** Milliseconds from the commit of an event to the arrival of its webhook. */
+async function latency(bench: Bench, receiver: ChildProcess, commit: () => Promise<unknown>): Promise<number[]> {
   return withWorker(bench, receiver, async () => {
     const times: number[] = []
-    for (let round = 0; round < rounds; round++) {
+    for (let round = 0; round < latencyRounds; round++) {
       receiver.send('report next')
       const arrival = once(receiver, 'message')
       await commit()
@@ -107,8 +106,7 @@ async function latency(bench: Bench, receiver: ChildProcess, commit: () => Promi
       const [{arrivedAt}] = await arrival
       times.push(arrivedAt - committedAt)
     }
-    times.sort((a, b) => a - b)
-    return {p50: times[Math.floor(rounds / 2)]!, p95: times[Math.floor(rounds * 0.95)]!}
+    return times
   })
 }
 

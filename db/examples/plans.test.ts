@@ -1,6 +1,6 @@
 // The plans of the queries of docs/database.md at 10 million deposits. The tables are small, but have the statistics of
 // a large year, so the planner plans as it would there. No query reads all deposits, from the table or from an index.
-// npm run bench analytics measures the times.
+// npm run bench year measures the times.
 import {readFileSync} from 'node:fs'
 import pg from 'pg'
 import {afterAll, beforeAll, expect, test} from 'vitest'
