@@ -118,6 +118,7 @@ function openPage(url: string, cookie: string): Promise<void> {
   return new Promise((resolve, reject) => {
     const request = get(`${url}/live`, {headers: {cookie}}, response => {
       if (response.statusCode !== 200) return reject(new Error(`no stream: ${response.statusCode}`))
+      response.on('close', () => reject(new Error('the stream ended before its first news')))
       response.on('data', async chunk => {
         if (!String(chunk).includes('event: news')) return
         await sleep(Math.random() * 1000)
