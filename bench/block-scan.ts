@@ -35,7 +35,6 @@ const transactionsPerBlock = 4
 const outputsPerTransaction = 600
 /** One output in this many is to an address of ours. */
 const oursEvery = 100
-const addresses = 1_000_000
 const spendableAfter = 101
 
 export async function benchBlockScan(report: Report): Promise<void> {
@@ -43,7 +42,7 @@ export async function benchBlockScan(report: Report): Promise<void> {
   await scanPaidBy(report, 'P2TR')
 }
 
-export async function scanPaidBy(report: Report, payers: 'P2WPKH' | 'P2TR'): Promise<void> {
+export async function scanPaidBy(report: Report, payers: 'P2WPKH' | 'P2TR', addresses = 1_000_000): Promise<void> {
   const addressType = payers === 'P2TR' ? 'bech32m' : 'bech32'
   const directory = mkdtempSync(path.join(tmpdir(), 'sluice-bench-bitcoin-'))
   const port = await freePort()
@@ -77,7 +76,10 @@ export async function scanPaidBy(report: Report, payers: 'P2WPKH' | 'P2TR'): Pro
       await sleep(50)
     const {from, to} = await mineBlocks(node)
     const before = await fetchDecoded(node, from, to)
-    const ours = await withDatabase(bench => scan(bench, node, from, to))
+    const ours = await withDatabase(async bench => {
+      await provisionMade(bench.pool, 'BTC', addresses, n => addressOf(programOf(n)))
+      return await scan(bench, node, from, to)
+    })
     const after = await fetchDecoded(node, from, to)
     const what = `Bitcoin: blocks matched against ${addresses.toLocaleString('en')} addresses, paid by ${payers}`
     report({what, value: ours, floor: Math.max(before, after), unit: 'outputs/s', aim: '0.8'})
@@ -133,7 +135,6 @@ async function fetchDecoded(node: Bitcoind, from: number, to: number): Promise<n
 
 /** The indexer's code, from an empty table of blocks to the head. */
 async function scan({ownerUrl, pool}: Bench, node: Bitcoind, from: number, to: number): Promise<number> {
-  await provisionMade(pool, 'BTC', addresses, n => addressOf(programOf(n)))
   const url = roleUrl(ownerUrl, 'sluice_indexer')
   const db = openPool(url, {name: 'bench', max: 2})
   const cursor = new ChainCursor(db, 'BTC')

@@ -1,4 +1,4 @@
-// Catching up with a chain through the indexer's real code: blocks read from a source, matched in SQL against 1,000,000
+// Catching up with a chain through the indexer's real code: blocks read from a source, matched in SQL against a million
 // addresses, written and committed by the loop; and following it at its head, at the pace of its blocks. A server, a
 // process of its own, has each response ready after the first time.
 import {fork} from 'node:child_process'
@@ -15,14 +15,14 @@ import {ChainDatabase} from '../indexers/subsquid/store.ts'
 import {type Bench, provisionMade, withDatabase} from './database.ts'
 import type {Report} from './result.ts'
 
-export const addresses = 1_000_000
-
 export interface Followed {
   what: string
   code: string
   /** Run with these arguments it serves the blocks, and tells its port. */
   server: {file: string; args: (string | number)[]}
   blocks: number
+  /** How many are ours. */
+  addresses: number
   /** Our n-th address. */
   address(n: number): string
   /** How many transfers to our addresses the blocks have. */
@@ -102,7 +102,7 @@ async function stayAtHead({ownerUrl, pool}: Bench, url: string, {followed, alrea
 }
 
 /** What a follower needs, on a database with all addresses. */
-async function begin({ownerUrl, pool}: Bench, url: string, {code, address, source: open}: Followed) {
+async function begin({ownerUrl, pool}: Bench, url: string, {code, addresses, address, source: open}: Followed) {
   await provisionMade(pool, code, addresses, address)
   const database = roleUrl(ownerUrl, 'sluice_indexer')
   const db = openPool(database, {name: 'bench', max: 2})
@@ -133,6 +133,7 @@ async function follow(bench: Bench, url: string, followed: Followed): Promise<nu
   const height = () => follower.tip?.height ?? 0
   while (height() < blocks / 5) await follower.round() // warms up, like the floor
   const [began, first] = [performance.now(), height()]
+  if (first === blocks) throw new Error('the warm-up took all blocks')
   while (height() < blocks) await follower.round()
   const rate = ((height() - first) / (performance.now() - began)) * 1000
   await advanceFinality(source, cursor)

@@ -3,10 +3,15 @@
 //
 // npm run bench NAME ...: the named ones, which are only printed. BENCH_DEPOSITS=10000000 npm run bench year has ten
 // times the deposits of a whole run.
+//
+// npm run bench -- --quick: ratios of small sizes, within 3 minutes; fails if one is less than half of what
+// bench/quick.json has. With --keep, it writes that file instead.
+import {parseArgs} from 'node:util'
+import {findBitcoind} from '../devnet/bitcoin/node.ts'
 import {benchAbsence} from './absence.ts'
 import {benchApi} from './api.ts'
-import {benchBlockScan} from './block-scan.ts'
-import {benchCatchUp} from './catch-up.ts'
+import {benchBlockScan, scanPaidBy} from './block-scan.ts'
+import {benchCatchUp, catchUp} from './catch-up.ts'
 import {benchClaim} from './claim.ts'
 import {benchCompare} from './compare.ts'
 import {benchDashboard} from './dashboard.ts'
@@ -18,12 +23,13 @@ import {benchMachine} from './machine.ts'
 import {benchPayPage} from './pay-page.ts'
 import {benchPayoutRate, benchRecovery, benchSweeps} from './payouts.ts'
 import {benchProcesses} from './processes.ts'
+import {runQuick} from './quick.ts'
 import {type Bench, run} from './run.ts'
 import {benchScale} from './scale.ts'
 import {benchSignBitcoin} from './sign-bitcoin.ts'
 import {benchSize} from './size.ts'
-import {benchSolana} from './solana.ts'
-import {benchTron} from './tron.ts'
+import {benchSolana, solanaCatchUp} from './solana.ts'
+import {benchTron, tronCatchUp} from './tron.ts'
 import {benchWebhooks} from './webhooks.ts'
 import {runWhole} from './whole.ts'
 import {benchYear} from './year.ts'
@@ -53,11 +59,25 @@ const byNameOnly: Record<string, Bench> = {
   scale: benchScale,
 }
 
-const names = process.argv.slice(2)
+const quick: Record<string, Bench> = {
+  'catch-up': report => catchUp(report, 2000, 5),
+  ...(findBitcoind() && {'block-scan': report => scanPaidBy(report, 'P2WPKH', 100_000)}),
+  tron: report => tronCatchUp(report, {blocks: 300, perBlock: 50, addresses: 100_000}),
+  solana: solanaCatchUp,
+  derive: report => benchDerive(report, 10_000),
+  webhooks: report => benchWebhooks(report, 10_000),
+  api: report => benchApi(report, 1, 2),
+}
+
+const {values: options, positionals: names} = parseArgs({
+  options: {quick: {type: 'boolean'}, keep: {type: 'boolean'}},
+  allowPositionals: true,
+})
 const known: Record<string, Bench> = Object.assign({}, ...Object.values(topics), byNameOnly)
 const unknown = names.find(name => !known[name])
 if (unknown) throw new Error(`no bench ${unknown}; there are ${Object.keys(known).join(', ')}`)
 
-if (names.length === 0) await runWhole(topics)
+if (options.quick) await runQuick(quick, options.keep)
+else if (names.length === 0) await runWhole(topics)
 else for (const name of names) await run(name, known[name]!)
 process.exit()

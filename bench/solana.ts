@@ -11,7 +11,7 @@ import {SolanaNodes} from '../chains/solana/client.ts'
 import {solanaSettings} from '../chains/solana/settings.ts'
 import {genesisHash} from '../devnet/solana/constants.ts'
 import {SolanaSource} from '../indexers/solana/source.ts'
-import {addresses, benchAtHead, benchFollowing, type Followed} from './follow.ts'
+import {benchAtHead, benchFollowing, type Followed} from './follow.ts'
 import type {Report} from './result.ts'
 
 const code = 'SOL'
@@ -22,10 +22,14 @@ interface Chain {
   transactions: number
   already: number
   slotMs: number
+  /** How many are ours. */
+  addresses: number
 }
 
-const busy: Chain = {blocks: 80, transactions: 1500, already: 80, slotMs: 0}
-const head: Chain = {blocks: 190, transactions: 750, already: 40, slotMs: 200}
+const busy: Chain = {blocks: 80, transactions: 1500, already: 80, slotMs: 0, addresses: 1_000_000}
+const head: Chain = {blocks: 190, transactions: 750, already: 40, slotMs: 200, addresses: 1_000_000}
+/** For a quick run. */
+const small: Chain = {...busy, addresses: 100_000}
 const shareOfVotes = 0.6
 /** One transaction that is no vote in this many pays an address of ours. */
 const oursEvery = 20
@@ -43,6 +47,7 @@ const followed = (chain: Chain): Followed => ({
   code,
   server: {file: import.meta.filename, args: [JSON.stringify(chain)]},
   blocks: chain.blocks,
+  addresses: chain.addresses,
   address: ours,
   deposits: (chain.blocks * (chain.transactions - votesIn(chain))) / oursEvery,
   source(url) {
@@ -52,23 +57,23 @@ const followed = (chain: Chain): Followed => ({
       codes: {native: code, tokens: new Map()},
     })
   },
-  bare: bareLoop,
+  bare: url => bareLoop(url, chain),
 })
 
 export async function benchSolana(report: Report): Promise<void> {
-  await solanaCatchUp(report)
+  await benchFollowing(report, followed(busy))
   await benchAtHead(report, followed(head), head.already)
 }
 
-export const solanaCatchUp = (report: Report): Promise<void> => benchFollowing(report, followed(busy))
+export const solanaCatchUp = (report: Report): Promise<void> => benchFollowing(report, followed(small))
 
 /** The floor. */
-async function bareLoop(url: string): Promise<void> {
+async function bareLoop(url: string, {blocks}: Chain): Promise<void> {
   const ask = async (method: string, ...params: unknown[]) => {
     const body = JSON.stringify({jsonrpc: '2.0', id: 1, method, params})
     return (await fetch(url, {method: 'POST', body})).json()
   }
-  const {result: slots} = (await ask('getBlocks', 1, slotOf(busy.blocks))) as {result: number[]}
+  const {result: slots} = (await ask('getBlocks', 1, slotOf(blocks))) as {result: number[]}
   const lane = async () => {
     for (let slot = slots.shift(); slot !== undefined; slot = slots.shift())
       await ask('getBlock', slot, {transactionDetails: 'accounts'})
@@ -131,7 +136,7 @@ function vote(height: number, n: number): object {
 }
 
 /** As of an exchange of tokens: 20 keys, three of which have more coins than before, and four accounts of tokens. */
-function exchange(n: number): object {
+function exchange(n: number, addresses: number): object {
   const isOurs = n % oursEvery === 0
   const to = isOurs ? ours((n * 7919) % addresses) : keyFor(`stranger ${n}`)
   const accounts = Array.from({length: 9}, (_, i) => keyFor(`account ${n % 5000} ${i}`))
@@ -166,7 +171,7 @@ function makeBlock(height: number, chain: Chain): string {
   const others = chain.transactions - votes
   const transactions = [
     ...Array.from({length: votes}, (_, n) => vote(height, n)),
-    ...Array.from({length: others}, (_, i) => exchange((height - 1) * others + i + 1)),
+    ...Array.from({length: others}, (_, i) => exchange((height - 1) * others + i + 1, chain.addresses)),
   ]
   return JSON.stringify({...header(height), transactions})
 }

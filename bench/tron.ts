@@ -1,7 +1,7 @@
 // Catching up with a Tron chain: blocks/s through the real indexer code (blocks and what came of their transactions,
 // checked, with their ids and roots, matched in SQL against 1,000,000 addresses, written and committed by the loop)
 // over requesting the same from the same server, and parsing the JSON. The server is a process of its own, which has
-// each response ready after the first time: node bench/tron.ts serve <blocks> <transactions per block>.
+// each response ready after the first time: node bench/tron.ts serve <chain>.
 import {createHash} from 'node:crypto'
 import {createServer} from 'node:http'
 import type {AddressInfo} from 'node:net'
@@ -16,7 +16,7 @@ import {TronLocalChain} from '../devnet/tron/chain.ts'
 import {genesis} from '../devnet/tron/constants.ts'
 import {type LocalBlock, TronJournal} from '../devnet/tron/journal.ts'
 import {TronSource} from '../indexers/tron/source.ts'
-import {addresses, benchFollowing} from './follow.ts'
+import {benchFollowing} from './follow.ts'
 import type {Report} from './result.ts'
 
 const code = 'TRON'
@@ -30,16 +30,26 @@ const addressFor = (name: string) => addressOf(Uint8Array.of(0x41, ...digest(nam
 const ours = (n: number) => addressFor(`ours ${n}`)
 
 export async function benchTron(report: Report): Promise<void> {
-  await tronCatchUp(report, 5000, 5)
-  await tronCatchUp(report, 600, 150)
+  await tronCatchUp(report, {blocks: 5000, perBlock: 5, addresses: 1_000_000})
+  await tronCatchUp(report, {blocks: 600, perBlock: 150, addresses: 1_000_000})
 }
 
-export async function tronCatchUp(report: Report, blocks: number, perBlock: number): Promise<void> {
+interface Chain {
+  blocks: number
+  /** Transactions in each block. */
+  perBlock: number
+  /** How many are ours. */
+  addresses: number
+}
+
+export async function tronCatchUp(report: Report, chain: Chain): Promise<void> {
+  const {blocks, perBlock, addresses} = chain
   await benchFollowing(report, {
     what: `Tron: catch-up, ${blocks.toLocaleString('en')} blocks of ${perBlock} transactions`,
     code,
-    server: {file: import.meta.filename, args: [blocks, perBlock]},
+    server: {file: import.meta.filename, args: [JSON.stringify(chain)]},
     blocks,
+    addresses,
     address: ours,
     deposits: Math.floor((blocks * perBlock) / oursEvery),
     source(url) {
@@ -74,7 +84,7 @@ async function bareLoop(url: string, blocks: number): Promise<void> {
 // ---------------------------------------------------------------------------------------------------------------------
 
 /** Payments are not executed, so their signatures are any bytes; ids and roots are true. */
-function makeBlock(parent: LocalBlock, perBlock: number): LocalBlock {
+function makeBlock(parent: LocalBlock, {perBlock, addresses}: Chain): LocalBlock {
   const height = parent.header.height + 1
   const time = Date.UTC(2026, 0, 1) + 3000 * height
   const transactions = Array.from({length: perBlock}, (_, i) => {
@@ -96,12 +106,12 @@ function makeBlock(parent: LocalBlock, perBlock: number): LocalBlock {
   return {hash: blockId(header), header, transactions}
 }
 
-function serve(count: number, perBlock: number): void {
+function serve(made: Chain): void {
   const journal = new TronJournal(':memory:', code)
   const chain = new TronLocalChain(journal, 0)
   let parent = chain.block(0)
-  for (let i = 0; i < count; i++) {
-    parent = makeBlock(parent, perBlock)
+  for (let i = 0; i < made.blocks; i++) {
+    parent = makeBlock(parent, made)
     journal.commit([{block: parent}])
   }
   const ready = new Map<string, string>()
@@ -118,4 +128,4 @@ function serve(count: number, perBlock: number): void {
   process.once('disconnect', () => process.exit(0))
 }
 
-if (import.meta.main) serve(Number(process.argv[3]), Number(process.argv[4]))
+if (import.meta.main) serve(JSON.parse(process.argv[3]!))
