@@ -132,7 +132,7 @@ function openPage(url: string, cookie: string): Promise<void> {
   })
 }
 
-if (process.argv[2] === 'pages') {
+if (import.meta.main && process.argv[2] === 'pages') {
   const [url = '', ...cookies] = process.argv.slice(3)
   const pages = cookies.flatMap(cookie => Array.from({length: pagesOfMerchant}, () => openPage(url, cookie)))
   await Promise.all(pages)

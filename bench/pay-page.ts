@@ -211,9 +211,9 @@ async function openPage(url: string): Promise<{news: Promise<void>}> {
   return {news}
 }
 
-if (process.argv[2] === 'loops')
+if (import.meta.main && process.argv[2] === 'loops')
   await autocannon({url: process.argv[3]!, connections: loops, duration: 600, setupClient() {}})
-if (process.argv[2] === 'pages') {
+if (import.meta.main && process.argv[2] === 'pages') {
   const [urls] = (await once(process, 'message')) as [string[]]
   const open: {news: Promise<void>}[] = []
   for (const url of urls) open.push(await openPage(url))

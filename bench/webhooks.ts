@@ -140,4 +140,4 @@ function receive(): void {
   server.listen(0, '127.0.0.1', () => process.send!({port: (server.address() as {port: number}).port}))
 }
 
-if (process.argv[2] === 'receive') receive()
+if (import.meta.main && process.argv[2] === 'receive') receive()
