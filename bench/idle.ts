@@ -9,8 +9,9 @@ import {setTimeout as sleep} from 'node:timers/promises'
 import {readProcesses} from '../base/home.ts'
 import {readSettings} from '../chains/settings.ts'
 import {startService} from '../service/supervisor.ts'
+import type {Report} from './result.ts'
 
-export interface Idle {
+interface Cost {
   name: string
   isLocalChain: boolean
   /** A second. */
@@ -23,7 +24,9 @@ export interface Idle {
 /** By then, the local chains are quiet (devnet/main.ts). */
 const settleMs = 100_000
 
-export async function benchIdle(seconds = 40): Promise<Idle[]> {
+const measuredMs = 40_000
+
+export async function benchIdle(report: Report): Promise<void> {
   const home = mkdtempSync(path.join(tmpdir(), 'sluice-bench-'))
   chmodSync(home, 0o755)
   const service = await startService(readSettings({SLUICE_HOME: home, PORT: '0', DASHBOARD_PORT: '0'}), {quiet: true})
@@ -31,9 +34,12 @@ export async function benchIdle(seconds = 40): Promise<Idle[]> {
     await sleep(settleMs)
     const names = namesOf(home)
     const before = readAll(names.keys())
-    await sleep(seconds * 1000)
-    const after = readAll(names.keys())
-    return summed(names, before, after)
+    await sleep(measuredMs)
+    const costs = summed(names, before, readAll(names.keys()))
+    const here = costs.filter(({isLocalChain}) => !isLocalChain)
+    reportSum(report, 'all but the local chains', here, {wakeUps: '100', percent: '3', memoryMb: '600'})
+    reportSum(report, 'all', costs, {wakeUps: '150', percent: '4', memoryMb: '900'})
+    for (const cost of costs) reportSum(report, cost.name, [cost], {})
   } finally {
     await service.stop()
     rmSync(home, {recursive: true, force: true})
@@ -75,8 +81,8 @@ function readAll(wanted: Iterable<number>): Map<number, Reading> {
   return read
 }
 
-function summed(names: Map<number, string>, before: Map<number, Reading>, after: Map<number, Reading>): Idle[] {
-  const sums = new Map<string, Idle>()
+function summed(names: Map<number, string>, before: Map<number, Reading>, after: Map<number, Reading>): Cost[] {
+  const sums = new Map<string, Cost>()
   for (const [pid, now] of after) {
     const then = before.get(pid)
     const name = names.get(pid)!
@@ -121,7 +127,11 @@ function memoryOf(pid: number): number {
   return Number(/^Pss:\s+(\d+) kB/m.exec(readOr(`/proc/${pid}/smaps_rollup`))?.[1] ?? 0) / 1024
 }
 
-export function sumOf(costs: Idle[]): Omit<Idle, 'name' | 'isLocalChain'> {
-  const sum = (of: (cost: Idle) => number) => costs.reduce((total, cost) => total + of(cost), 0)
-  return {wakeUps: sum(c => c.wakeUps), percent: sum(c => c.percent), memoryMb: sum(c => c.memoryMb)}
+type Aims = Partial<Record<'wakeUps' | 'percent' | 'memoryMb', string>>
+
+function reportSum(report: Report, name: string, costs: Cost[], aims: Aims): void {
+  const sum = (of: (cost: Cost) => number) => costs.reduce((total, cost) => total + of(cost), 0)
+  report({what: `idle, ${name}: wake-ups`, value: sum(cost => cost.wakeUps), unit: '/s', aim: aims.wakeUps})
+  report({what: `idle, ${name}: processor`, value: sum(cost => cost.percent), unit: '% of a core', aim: aims.percent})
+  report({what: `idle, ${name}: memory`, value: sum(cost => cost.memoryMb), unit: 'MB', aim: aims.memoryMb})
 }

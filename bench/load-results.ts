@@ -1,15 +1,11 @@
 // What the load test (load.ts) says of its stages: a line every ten seconds, and the results.
+
 import {z} from 'zod'
 import {type ChainCode, chainCodes} from '../chains/registry.ts'
 import type {Entry} from './load-book.ts'
 import {cores, type Part, sumOf, type Usage} from './load-machine.ts'
 import type {Asked} from './load-merchants.ts'
-
-export interface Measured {
-  what: string
-  value: number
-  unit: string
-}
+import type {Result} from './result.ts'
 
 export interface Plan {
   perMinute: number
@@ -113,12 +109,12 @@ export function quantile(values: number[], part: number): number {
 const timesOf = (asked: Asked[]) => asked.map(({ms}) => ms)
 const mean = (values: number[]) => values.reduce((sum, value) => sum + value, 0) / values.length
 
-function spread(what: string, values: number[]): Measured[] {
+function spread(what: string, values: number[]): Result[] {
   const parts = Object.entries({p50: 0.5, p95: 0.95, max: 1})
   return parts.map(([name, part]) => ({what: `${what}, ${name}`, value: quantile(values, part), unit: 'ms'}))
 }
 
-export function ofBase(stage: Stage): Measured[] {
+export function ofBase(stage: Stage): Result[] {
   const {planned, delays, asked, unnoticed, samples, perMinute} = stage
   const sent = planned.filter(({sentAt}) => sentAt !== undefined)
   const all = [...delays.values()].flat()
@@ -144,7 +140,7 @@ export function ofBase(stage: Stage): Measured[] {
 }
 
 /** Their longest, and what they are at the end. */
-function ofQueues(samples: Sample[]): Measured[] {
+function ofQueues(samples: Sample[]): Result[] {
   const names = ['deliveries', 'jobs', 'unsequenced', 'notFinal'] as const
   const words = {
     deliveries: 'pending deliveries',
@@ -158,7 +154,7 @@ function ofQueues(samples: Sample[]): Measured[] {
   ])
 }
 
-function ofCpu(samples: Sample[]): Measured[] {
+function ofCpu(samples: Sample[]): Result[] {
   const [from, to] = [samples[0]!, samples.at(-1)!]
   const seconds = (to.at - from.at) / 1000
   const used = cores(from.usages, to.usages, seconds)
@@ -174,11 +170,11 @@ function ofCpu(samples: Sample[]): Measured[] {
 }
 
 /** The means of the first and of the last minute, without the moment before the first payment. */
-function ofMemory(samples: Sample[]): Measured[] {
+function ofMemory(samples: Sample[]): Result[] {
   const [began, ended] = [samples[0]!.at, samples.at(-1)!.at]
   const first = samples.slice(1).filter(({at}) => at <= began + 61_000)
   const final = samples.slice(1).filter(({at}) => at >= ended - 55_000)
-  const both = (what: string, of: (usages: Usage[]) => number): Measured[] => [
+  const both = (what: string, of: (usages: Usage[]) => number): Result[] => [
     {what: `memory of ${what}, first minute`, value: mean(first.map(({usages}) => of(usages))), unit: 'MB'},
     {what: `memory of ${what}, last minute`, value: mean(final.map(({usages}) => of(usages))), unit: 'MB'},
   ]
@@ -211,7 +207,7 @@ export function busiest({samples}: Stage): string {
   return all.map(({what, value}) => `${what} ${value.toFixed(2)}`).join(', ')
 }
 
-export function ofStage(stage: Stage, name: string, broken: string | undefined): Measured[] {
+export function ofStage(stage: Stage, name: string, broken: string | undefined): Result[] {
   const {planned, delays, asked, samples, behind} = stage
   const sent = planned.filter(({sentAt}) => sentAt !== undefined).length
   return [

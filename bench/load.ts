@@ -2,7 +2,7 @@
 // so many deposits a minute, half of them in tokens where the chain has some, while the merchants ask for balances and
 // deposits 20 times a second. All of it on this machine, local chains included, whose CPU is counted apart.
 //
-// Measured: from a block's being there (on Bitcoin: from the node's taking the payment) to the arrival of the
+// Result: from a block's being there (on Bitcoin: from the node's taking the payment) to the arrival of the
 // deposit.pending webhook; the API; queues; memory; CPU; bytes of database for each deposit. At the end every payment
 // was reported once as pending and once as confirmed, and the balances are their sum, or the bench fails.
 //
@@ -11,6 +11,7 @@
 // product goes on alone: blocks are written as rows, as the indexers write them.
 //
 // node bench/load.ts [deposits a minute] [minutes] [the highest multiple to try; 1: none]
+
 import {setTimeout as sleep} from 'node:timers/promises'
 import {z} from 'zod'
 import {type ChainCode, chainCodes} from '../chains/registry.ts'
@@ -24,7 +25,6 @@ import {
   isBehind,
   lateMs,
   line,
-  type Measured,
   ofBase,
   ofStage,
   type Paid,
@@ -36,6 +36,7 @@ import {
 } from './load-results.ts'
 import {decimalsOf, LocalSource, WrittenSource} from './load-sources.ts'
 import {openWorld, type World} from './load-world.ts'
+import type {Result} from './result.ts'
 
 const sampleEveryMs = 10_000
 const rampSeconds = 60
@@ -54,7 +55,7 @@ const tokens: Record<ChainCode, string[]> = {
 /** The smallest payment, by the decimals of its token: an account of Solana must hold so much, and no fee is above it. */
 const smallest: Record<number, bigint> = {6: 1_000_000n, 8: 20_000n, 9: 2_000_000n, 18: 10n ** 15n}
 
-export async function benchLoad(perMinute = 2000, minutes = 10, mostMultiple = 256): Promise<Measured[]> {
+export async function benchLoad(perMinute = 2000, minutes = 10, mostMultiple = 256): Promise<Result[]> {
   const local = await inWorld(true, async world => {
     const before = await tableSizes(world)
     const base = await runStage(world, {perMinute, seconds: 60 * minutes})
@@ -202,7 +203,7 @@ async function tableSizes({pool}: World): Promise<Map<string, number>> {
 }
 
 /** How much each table grew, with its indexes and what vacuum has not taken back yet, for each deposit. */
-async function bytesOf(world: World, before: Map<string, number>): Promise<Measured[]> {
+async function bytesOf(world: World, before: Map<string, number>): Promise<Result[]> {
   const deposits = world.book.entries.filter(({confirmedAt}) => confirmedAt).length
   const grown = [...(await tableSizes(world))].map(([name, bytes]) => ({name, bytes: bytes - (before.get(name) ?? 0)}))
   return [
@@ -220,8 +221,8 @@ async function bytesOf(world: World, before: Map<string, number>): Promise<Measu
 async function ramp(
   world: World,
   {perMinute, from, most}: {perMinute: number; from: number; most: number},
-): Promise<{results: Measured[]; held: number}> {
-  const results: Measured[] = []
+): Promise<{results: Result[]; held: number}> {
+  const results: Result[] = []
   const attempt = async (multiple: number) => {
     if (world.source instanceof LocalSource) world.source.perTransaction = Math.ceil(multiple)
     const stage = await runStage(world, {perMinute: perMinute * multiple, seconds: rampSeconds})
@@ -248,7 +249,7 @@ const Balances = z.object({
 })
 
 /** Waits until every payment was reported as confirmed. Throws if anything was lost, or is there twice. */
-async function settle(world: World): Promise<Measured[]> {
+async function settle(world: World): Promise<Result[]> {
   const {book, source, home} = world
   // One that the chain seemed to refuse may be there all the same.
   const waiting = () =>

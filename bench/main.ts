@@ -18,7 +18,9 @@ import {benchDashboard} from './dashboard.ts'
 import {benchDerive} from './derive.ts'
 import {benchElectrum} from './electrum.ts'
 import {benchFailover, benchQuorum} from './failover.ts'
+import {benchIdle} from './idle.ts'
 import {benchLatency} from './latency.ts'
+import {benchLoad} from './load.ts'
 import {benchMachine} from './machine.ts'
 import {benchPayPage} from './pay-page.ts'
 import {benchPayoutRate, benchRecovery, benchSweeps} from './payouts.ts'
@@ -47,11 +49,14 @@ const topics: Record<string, Record<string, Bench>> = {
   'API and pages': {api: benchApi, 'pay-page': benchPayPage, dashboard: benchDashboard},
   'A year of deposits': {year: benchYear},
   Payouts: {claim: benchClaim, payouts: benchPayoutRate, 'sign-bitcoin': benchSignBitcoin, absence: benchAbsence},
-  'The service': {processes: benchProcesses, compare: benchCompare},
+  'The service': {idle: benchIdle, processes: benchProcesses, compare: benchCompare},
 }
 
 const byNameOnly: Record<string, Bench> = {
   machine: benchMachine,
+  load: async report => {
+    for (const result of await benchLoad()) report(result)
+  },
   sweeps: benchSweeps,
   recovery: benchRecovery,
   failover: benchFailover,

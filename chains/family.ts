@@ -33,6 +33,8 @@ export interface ChainFamily<C extends Chain = Chain, S extends CommonSettings =
   attemptsExcludeBy: 'nonce' | 'output' | 'expiry'
   /** Set where attempts expire. */
   expiry?: Expiry
+  /** Whether its indexer computes so much all the time that it shares its process with no other. Absent: never. */
+  isBusy?(settings: S): boolean
   /** Whether its indexer shows unconfirmed payments. */
   showsUnconfirmed: boolean
   /**

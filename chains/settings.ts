@@ -93,6 +93,7 @@ const schema = z.object({
     .refine(isNoFile, 'must be the name of a directory, and a file has this name, or one above it; such as .sluice')
     .default('.sluice'),
   SLUICE_DEVNET: localChains.default([...chainCodes]),
+  INDEXERS: choice(['together', 'apart']).default('together'),
   SLUICE_MAINNET: z.literal('by-arrangement', {error: 'must be by-arrangement, or not set'}).optional(),
   DATABASE_URL: databaseUrl.optional(),
   DATABASE_REPLICA_URL: databaseUrl.optional(),
@@ -138,6 +139,8 @@ export interface Settings {
   home: string
   /** These run on local chains while they have no node. */
   localChains: readonly ChainCode[]
+  /** Whether the indexers of quiet chains share a process. */
+  indexers: 'together' | 'apart'
   /** Main networks are allowed. */
   mainnet: boolean
   databaseUrl?: string
@@ -252,6 +255,7 @@ export function readSettings(environment: Environment = process.env): Settings {
   return {
     home: all.SLUICE_HOME,
     localChains: all.SLUICE_DEVNET,
+    indexers: all.INDEXERS,
     mainnet,
     databaseUrl: all.DATABASE_URL,
     databaseReplicaUrl: all.DATABASE_REPLICA_URL,

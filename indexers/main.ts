@@ -1,15 +1,17 @@
-// One indexer: node indexers/main.ts --chain ETH. Promises: one indexer per chain is active, the others stand by. From
-// the first start on, the database says that the chain should be followed, and if it is not, why. While the database is
-// away at its start, it waits. On any failure the process ends, and the next start continues from what was committed.
-// After a fork below the final block it waits for an operator instead of restarting again and again. A head that does
-// not move is logged, and the process restarts.
+// The indexer of one chain, or of several that share its process: node indexers/main.ts --chain ETH,BTC. Promises: one
+// indexer per chain is active, the others stand by. From the first start on, the database says that the chain should be
+// followed, and if it is not, why. While the database is away at its start, it waits. On any failure of one of the
+// chains the process ends, and the next start continues from what was committed. After a fork below the final block it
+// waits for an operator instead of restarting again and again. A head that does not move is logged, and the process
+// restarts.
 import {parseArgs} from 'node:util'
+import type pg from 'pg'
 import {PermanentError} from '../base/errors.ts'
 import {announceReady, endWhenAsked} from '../base/lifecycle.ts'
 import {logger} from '../base/log.ts'
 import {observe} from '../base/observe.ts'
-import {familyOf, formsOf, hasNode} from '../chains/families.ts'
-import {databaseUrlOf, readSettings} from '../chains/settings.ts'
+import {type ChainSettings, familyOf, formsOf, hasNode} from '../chains/families.ts'
+import {databaseUrlOf, readSettings, type Settings} from '../chains/settings.ts'
 import {connections} from '../db/client/connections.ts'
 import {openPool} from '../db/client/pool.ts'
 import {type Ends, runProcess} from '../db/client/run-process.ts'
@@ -27,24 +29,38 @@ import {watch} from './watch.ts'
 const tryAgain = 75
 
 const {values} = parseArgs({options: {chain: {type: 'string', default: ''}}})
-const log = logger(`indexer-${values.chain}`)
+const codes = values.chain.split(',')
+const log = logger(codes.length === 1 ? `indexer-${values.chain}` : 'indexers')
 
-async function main(code: string, ends: Ends): Promise<void> {
+async function main(ends: Ends): Promise<void> {
   const settings = readSettings()
-  const chain = [...settings.chains.values()].find(known => known.chain.code === code)
-  if (!chain || !hasNode(chain)) {
-    const lacking = chain && familyOf(chain).lacking?.(chain)
-    throw new PermanentError(
-      `--chain must name a chain that has a node in the settings; ${lacking ?? (code ? `${code} has none` : 'no chain is named')}`,
-    )
-  }
+  const chains = codes.map(code => chainOf(settings, code))
   const url = databaseUrlOf(settings)
-
-  beginCounting(code)
+  for (const code of codes) beginCounting(code)
   await observe({...settings, log})
   endWhenAsked()
-  const lock = await openLock(url, code, ends)
+  const locks = await Promise.all(codes.map(code => openLock(url, code, ends)))
   announceReady()
+  await Promise.all(chains.map((chain, n) => followChain(chain, locks[n]!, {url, mainnet: settings.mainnet})))
+}
+
+function chainOf(settings: Settings, code: string): ChainSettings {
+  const chain = [...settings.chains.values()].find(known => known.chain.code === code)
+  if (chain && hasNode(chain)) return chain
+  const lacking = chain && familyOf(chain).lacking?.(chain)
+  throw new PermanentError(
+    `--chain must name a chain that has a node in the settings; ${lacking ?? (code ? `${code} has none` : 'no chain is named')}`,
+  )
+}
+
+/** Ends the process when the chain must be judged again. */
+async function followChain(
+  chain: ChainSettings,
+  lock: pg.Client,
+  {url, mainnet}: {url: string; mainnet: boolean},
+): Promise<never> {
+  const {code, pollIntervalMs} = chain.chain
+  const log = logger(`indexer-${code}`)
   const db = openPool(url, {name: `indexer-${code}-cursor`, max: connections.sluice_indexer.pool, log})
   const cursor = new ChainCursor(db, code)
   await cursor.configure()
@@ -62,17 +78,21 @@ async function main(code: string, ends: Ends): Promise<void> {
     log,
   })
   const {source, network, networkSettings} = reader
-  const {mainnet} = settings
   const {startHeight, stallTimeoutMs} = chain
   const refusal = () => otherAssets(db, chain)
   await resume(source, cursor, {network, networkSettings, refusal, mainnet, startHeight, log})
   active.set({chain: code}, 1)
   log.info({from: (await cursor.read())?.headHeight}, 'following the chain')
-  const {pollIntervalMs} = chain.chain
-  const watching = watch(source, cursor, {pollIntervalMs, stallTimeoutMs, written: database.written, countReorg, log})
+  const watching = watch(source, cursor, {
+    pollIntervalMs,
+    stallTimeoutMs,
+    written: database.written,
+    countReorg,
+    log,
+  })
   const reason = await Promise.race([reader.read(), watching])
   log.error({reason}, 'starting anew')
   process.exit(tryAgain)
 }
 
-runProcess(log, 'the indexer cannot go on', ends => main(values.chain, ends))
+runProcess(log, 'the indexer cannot go on', main)

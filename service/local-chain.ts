@@ -9,6 +9,7 @@ import {fileURLToPath} from 'node:url'
 import type {Logger} from '../base/log.ts'
 import {commandLine, signal} from '../base/process.ts'
 import type {Chain, ChainCode} from '../chains/registry.ts'
+import {nodeOptions} from './child.ts'
 import {fund, LocalNode, responses} from './local-node.ts'
 
 const module = fileURLToPath(new URL('../devnet/main.ts', import.meta.url))
@@ -143,7 +144,7 @@ export class LocalChain {
   async #launch(): Promise<LocalNode> {
     mkdirSync(path.dirname(this.#logFile), {recursive: true})
     const output = openSync(this.#logFile, 'a', 0o600)
-    const child = spawn(process.execPath, [module, '--chain', this.chain, '--dir', this.#directory], {
+    const child = spawn(process.execPath, [...nodeOptions, module, '--chain', this.chain, '--dir', this.#directory], {
       detached: true, // a group of its own: Ctrl-C in the terminal is for the supervisor alone
       stdio: ['ignore', output, output],
       cwd: '/',

@@ -3,6 +3,7 @@
 import {randomBytes} from 'node:crypto'
 import {dashboardSecretFile, readIfThere, writeWhole} from '../base/home.ts'
 import {portIn} from '../base/listen.ts'
+import {type ChainSettings, familyOf} from '../chains/families.ts'
 import type {ChainCode} from '../chains/registry.ts'
 import {metricsPorts, type Settings} from '../chains/settings.ts'
 import type {Role} from '../db/migrate/migrate.ts'
@@ -35,6 +36,8 @@ export interface ServiceProcess {
   after?: string
   /** The service is ready without it: its node may not respond for long. */
   mayLag?: boolean
+  /** The chains that it follows. */
+  chains?: ChainCode[]
   listener?: Listener
   /** Variables besides those that every process gets. Asked at each start, so that a restart sees a node that moved. */
   variables?(place: Place): Record<string, string>
@@ -93,26 +96,45 @@ const fixed: ServiceProcess[] = [
 
 export const indexerName = (chain: ChainCode): string => `indexer-${chain.toLowerCase()}`
 
-const indexerOf = (chain: ChainCode): ServiceProcess => ({
-  name: indexerName(chain),
+/** One process that follows these chains. */
+const indexerOf = (chains: ChainCode[]): ServiceProcess => ({
+  name: chains.length === 1 ? indexerName(chains[0]!) : 'indexers',
   module: 'indexers/main.ts',
-  args: ['--chain', chain],
+  args: ['--chain', chains.join(',')],
   role: 'sluice_indexer',
   mayLag: true,
-  variables: ({localChains}) => localChains.environment(chain),
+  chains,
+  variables: ({localChains}) => Object.assign({}, ...chains.map(chain => localChains.environment(chain))),
 })
 
-/** Of every chain in the settings; a chain that has no node is not followed. */
+/** With an indexer for every chain in the settings; a chain that has no node is not followed. */
 export function processesOf(settings: Settings): ServiceProcess[] {
-  return [...fixed, ...[...settings.chains.keys()].map(indexerOf)]
+  return [...fixed, ...[...settings.chains.keys()].map(chain => indexerOf([chain]))]
+}
+
+/** The indexers share a process, which takes a fraction of the memory; those of busy chains have their own. */
+export function together(processes: ServiceProcess[], chains: ChainSettings[]): ServiceProcess[] {
+  const quiet = chains.filter(chain => !familyOf(chain).isBusy?.(chain)).map(({chain: {code}}) => code)
+  const shared = processes.filter(each => each.chains?.every(code => quiet.includes(code)))
+  if (shared.length < 2) return processes
+  return [...processes.filter(each => !shared.includes(each)), indexerOf(shared.flatMap(each => each.chains!))]
+}
+
+/** The same, each in its own process. */
+export function apart({chains = []}: ServiceProcess): ServiceProcess[] {
+  return chains.map(chain => indexerOf([chain]))
 }
 
 /**
  * Where a process shows its metrics; undefined without metrics. Always the same for each, however many chains there
- * will be.
+ * will be. A process that follows several chains has the place of the first.
  */
-export function metricsPortOf(name: string, settings: Settings): number | undefined {
+export function metricsPortOf(
+  {name: given, chains: [first] = []}: ServiceProcess,
+  settings: Settings,
+): number | undefined {
   if (settings.metricsPort === undefined) return
+  const name = first ? indexerName(first) : given
   const names = processesOf(settings).map(each => each.name)
   const fromAbove = names.slice(2, fixed.length).indexOf(name)
   const fromBelow = [...names.slice(0, 2), ...names.slice(fixed.length)].indexOf(name)

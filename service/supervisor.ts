@@ -35,14 +35,15 @@ import {Child} from './child.ts'
 import {connectionName, ServiceDatabase} from './database.ts'
 import {type Endpoint, LocalChains} from './local-chains.ts'
 import {
+  apart,
   api,
   dashboard,
-  indexerName,
   inheritedBy,
   type Listener,
   metricsPortOf,
   processesOf,
   type ServiceProcess,
+  together,
 } from './processes.ts'
 import {rotateLogs} from './rotate-logs.ts'
 import {findUsers, giveDirectories, type Users, withFilesRead} from './users.ts'
@@ -95,7 +96,7 @@ export class Supervisor {
   readonly #database: ServiceDatabase
   readonly #localChains: LocalChains
   readonly #processes: ServiceProcess[]
-  readonly #children: Child[] = []
+  #children: {spec: ServiceProcess; child: Child}[] = []
   /** Where processes said that they listen. */
   readonly #urls = new Map<Listener, string>()
   readonly #startedAt = new Date()
@@ -212,9 +213,9 @@ export class Supervisor {
     const settings = this.#settings
     for (const {what, variable, portOf} of this.#listeners())
       await requireFree(settings.host, portOf(settings), what, variable)
-    for (const {name} of this.#processes) {
-      const port = metricsPortOf(name, settings)
-      if (port) await requireFree(settings.host, port, `the metrics of ${name}`, 'METRICS_PORT')
+    for (const each of this.#processes) {
+      const port = metricsPortOf(each, settings)
+      if (port) await requireFree(settings.host, port, `the metrics of ${each.name}`, 'METRICS_PORT')
     }
   }
 
@@ -245,7 +246,7 @@ export class Supervisor {
 
   /** The database is at another URL. */
   #moved(): void {
-    for (const child of this.#children) child.restart(childGraceMs)
+    for (const {child} of this.#children) child.restart(childGraceMs)
     this.#writeService()
   }
 
@@ -254,8 +255,11 @@ export class Supervisor {
     await this.#localChains.start()
     this.#localChains.watch(moved => {
       this.#writeService()
-      for (const child of this.#children)
-        if (child.name === 'jobs' || child.name === indexerName(moved)) child.restart(childGraceMs)
+      for (const {
+        spec: {name, chains},
+        child,
+      } of this.#children)
+        if (name === 'jobs' || chains?.includes(moved)) child.restart(childGraceMs)
     })
   }
 
@@ -263,16 +267,16 @@ export class Supervisor {
 
   /** Starts each process once custody, and what else it needs, is ready. */
   async #startProcesses(users: Users | undefined): Promise<void> {
-    const followed = this.#localChains.endpoints().map(({chain}) => indexerName(chain))
-    const wanted = this.#processes.filter(({name, mayLag}) => !mayLag || followed.includes(name))
+    const followed = this.#localChains.endpoints().map(({chain}) => chain)
+    const wanted = this.#processes.filter(({chains}) => !chains || chains.some(chain => followed.includes(chain)))
     const ready = new Map<string | undefined, Promise<void>>()
-    const all = wanted.map(each => ({each, child: this.#child(each, users)}))
-    this.#children.push(...all.map(({child}) => child))
-    for (const {each, child} of all) {
-      const needed = [ready.get('custody'), ready.get(each.after)]
+    const specs = this.#settings.indexers === 'together' ? together(wanted, this.#localChains.settingsOfAll()) : wanted
+    this.#children = specs.map(spec => ({spec, child: this.#child(spec, users)}))
+    for (const {spec, child} of this.#children) {
+      const needed = [ready.get('custody'), ready.get(spec.after)]
       ready.set(
-        each.name,
-        Promise.all(needed).then(() => this.#startOne(each, child)),
+        spec.name,
+        Promise.all(needed).then(() => this.#startOne(spec, child)),
       )
     }
     await Promise.all(ready.values())
@@ -296,7 +300,16 @@ export class Supervisor {
     this.#urls.set(listener, url)
   }
 
-  #child({name, module, args, role, variables}: ServiceProcess, users: Users | undefined): Child {
+  /** What one chain does must not keep others from being followed: from now on, each has its own process. */
+  #part(shared: ServiceProcess, users: Users | undefined): void {
+    this.#log.warn({chains: shared.chains}, 'the process that follows several chains failed; each gets its own now')
+    const parted = apart(shared).map(spec => ({spec, child: this.#child(spec, users)}))
+    this.#children = [...this.#children.filter(({spec}) => spec !== shared), ...parted]
+    for (const {spec, child} of parted) this.#startOne(spec, child).catch(noop) // stopped meanwhile
+  }
+
+  #child(spec: ServiceProcess, users: Users | undefined): Child {
+    const {name, module, args, role, chains = [], variables} = spec
     const user = users?.[role]
     const inherited = () => inheritedBy(role)
     return new Child({
@@ -312,7 +325,7 @@ export class Supervisor {
         SLUICE_HOME: this.#home,
         DATABASE_URL: roleUrl(this.#database.url, role),
         DATABASE_URL_FILE: '', // the owner's, if there is one
-        METRICS_PORT: String(metricsPortOf(name, this.#settings) ?? ''),
+        METRICS_PORT: String(metricsPortOf(spec, this.#settings) ?? ''),
         ...variables?.({
           home: this.#home,
           settings: this.#settings,
@@ -322,6 +335,11 @@ export class Supervisor {
       }),
       logFile: this.#options.quiet ? this.#logFile(name) : undefined,
       log: this.#log,
+      onFault: () => {
+        if (chains.length < 2 || this.#stopping) return false
+        this.#part(spec, users)
+        return true
+      },
       onChange: () => this.#record(),
     })
   }
@@ -345,11 +363,7 @@ export class Supervisor {
    * Waits until every chain is followed, so that what is sent next is seen; not for ever, as a public node may be down.
    */
   async #untilFollowed(client: pg.Client): Promise<void> {
-    const names = this.#children.map(({name}) => name)
-    let missing: string[] = this.#localChains
-      .endpoints()
-      .map(({chain}) => chain)
-      .filter(chain => names.includes(indexerName(chain)))
+    let missing: string[] = this.#children.flatMap(({spec: {chains}}) => chains ?? [])
     for (const deadline = Date.now() + followedTimeoutMs; missing.length; await sleep(50)) {
       this.#goOn()
       if (Date.now() > deadline) {
@@ -386,7 +400,7 @@ export class Supervisor {
   #record(): void {
     writeProcesses(
       this.#home,
-      this.#children.map(({name, pid, state, startedAt, restarts, command}) => ({
+      this.#children.map(({child: {name, pid, state, startedAt, restarts, command}}) => ({
         name,
         pid,
         state,
@@ -409,7 +423,7 @@ export class Supervisor {
     this.#database.end(wasStopped())
     if (!this.#unlock) return // nothing was started
     const late = setTimeout(() => void this.kill(), stopTimeoutMs)
-    await Promise.all(this.#children.map(child => child.stop(childGraceMs)))
+    await Promise.all(this.#children.map(({child}) => child.stop(childGraceMs)))
     await this.#unobserve()
     const chains = this.#localChains.stop(keeperGraceMs)
     await this.#starting
@@ -421,7 +435,7 @@ export class Supervisor {
   /** Ends everything at once. No data is lost: Postgres and the local chains recover at the next start. */
   async kill(): Promise<void> {
     void this.#unobserve()
-    for (const child of this.#children) child.kill()
+    for (const {child} of this.#children) child.kill()
     this.#localChains.kill()
     await this.#database.kill()
     this.#leave()

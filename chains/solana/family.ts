@@ -16,6 +16,7 @@ export const solana: ChainFamily<SolanaChain, SolanaSettings> = {
   explorer: ({chain, network}) => chain.networks[network].explorer,
   attemptsExcludeBy: 'expiry',
   expiry: {endsBy: 'height', longest: lifetimeBlocks, longestMs: lifetimeBlocks * blockMs + lifetimeMarginMs},
+  isBusy: ({network}) => network !== 'local',
   showsUnconfirmed: false,
   foldsAddresses: false,
   nativeSweepsPaidBy: 'treasury',

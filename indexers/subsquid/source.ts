@@ -1,6 +1,8 @@
 // The inside of evm-processor: its source of blocks, whose parts can be replaced, and what it must not do by itself.
 // README.md lists what is private.
+
 import {AssertionError} from 'node:assert'
+import {AsyncLocalStorage} from 'node:async_hooks'
 import type {EvmBatchProcessor} from '@subsquid/evm-processor'
 import {setRootSink} from '@subsquid/logger'
 import type {RpcClient} from '@subsquid/rpc-client'
@@ -93,12 +95,18 @@ export const isInconsistent = (error: unknown): boolean => error instanceof Erro
 export const isTooDeepFork = (error: unknown): boolean =>
   error instanceof AssertionError && /util-internal-ingest-tools/.test(error.stack ?? '')
 
+/** Its log is one for the process; several chains may be followed in it. */
+const logs = new AsyncLocalStorage<{log: Logger; chain: string}>()
+
 /**
- * Its log becomes ours. What it ends the process for is thrown instead, so that the process ends as with any other
+ * Its log, of what is started from here on, becomes ours. What it ends the process for is thrown instead, so that the process ends as with any other
  * error.
  */
 export function routeLogs(log: Logger, chain: string): void {
+  const here = {log, chain}
+  logs.enterWith(here)
   setRootSink(({level, msg, ns, err, time: _, ...rest}) => {
+    const {log, chain} = logs.getStore() ?? here
     const detail = {subsquid: ns, ...rest, ...(err ? {error: String((err as Error).message ?? err)} : {})}
     if (level >= 3) nodeErrors.inc({chain})
     if (level >= 5) throw err

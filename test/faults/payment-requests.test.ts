@@ -61,7 +61,12 @@ let foreign: string
 
 beforeAll(async () => {
   home = newHome()
-  const settings = {SLUICE_DEVNET: followed.join(','), RATE_LIMIT_PER_MINUTE: '100000', WEBHOOK_ALLOW_PRIVATE: '1'}
+  const settings = {
+    SLUICE_DEVNET: followed.join(','),
+    INDEXERS: 'apart',
+    RATE_LIMIT_PER_MINUTE: '100000',
+    WEBHOOK_ALLOW_PRIVATE: '1',
+  }
   running = await start(home, settings, withoutDashboard)
   chains = await openChains(home, followed)
   wallet = newWallet(chains)

@@ -74,7 +74,7 @@ export class Service {
   async #startOnce(deadline: number): Promise<boolean> {
     const child = spawn(process.execPath, [path.join(root, 'service/main.ts')], {
       cwd: this.home,
-      env: {...this.#environment(), ...this.#torment()},
+      env: {...this.#environment(), INDEXERS: 'apart', ...this.#torment()}, // each is killed by itself
       stdio: ['ignore', this.#log, this.#log],
     })
     this.#child = child
