@@ -2,13 +2,13 @@
 // a core, and memory (proportional set size), by process, of all that `npm start` starts with five local chains. What
 // the local chains themselves cost is told apart: the rest is what a service costs whose nodes are elsewhere.
 import {execFileSync} from 'node:child_process'
-import {chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync} from 'node:fs'
+import {chmodSync, mkdtempSync, readdirSync, readFileSync} from 'node:fs'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
 import {setTimeout as sleep} from 'node:timers/promises'
 import {readProcesses} from '../base/home.ts'
-import {readSettings} from '../chains/settings.ts'
-import {startService} from '../service/supervisor.ts'
+import {removeHome} from '../test/support/processes.ts'
+import {ended, start} from '../test/support/service.ts'
 import type {Report} from './result.ts'
 
 interface Cost {
@@ -29,10 +29,10 @@ const measuredMs = 40_000
 export async function benchIdle(report: Report): Promise<void> {
   const home = mkdtempSync(path.join(tmpdir(), 'sluice-bench-'))
   chmodSync(home, 0o755)
-  const service = await startService(readSettings({SLUICE_HOME: home, PORT: '0', DASHBOARD_PORT: '0'}), {quiet: true})
+  const {child} = await start(home)
   try {
     await sleep(settleMs)
-    const names = namesOf(home)
+    const names = namesOf(home, child.pid!)
     const before = readAll(names.keys())
     await sleep(measuredMs)
     const costs = summed(names, before, readAll(names.keys()))
@@ -41,8 +41,9 @@ export async function benchIdle(report: Report): Promise<void> {
     reportSum(report, 'all', costs, {wakeUps: '150', percent: '4', memoryMb: '900'})
     for (const cost of costs) reportSum(report, cost.name, [cost], {})
   } finally {
-    await service.stop()
-    rmSync(home, {recursive: true, force: true})
+    child.kill('SIGTERM')
+    await ended(child)
+    await removeHome(home)
   }
 }
 
@@ -55,8 +56,8 @@ interface Reading {
 const ticksPerSecond = Number(execFileSync('getconf', ['CLK_TCK']).toString())
 
 /** What each process of the service, by its id, is called; the server of Postgres and its backends are one. */
-function namesOf(home: string): Map<number, string> {
-  const names = new Map([[process.pid, 'supervisor, with this bench']])
+function namesOf(home: string, supervisor: number): Map<number, string> {
+  const names = new Map([[supervisor, 'supervisor']])
   for (const {name, pid} of readProcesses(home)) if (pid) names.set(pid, name)
   const all = pids().map(pid => ({pid, parent: parentOf(pid), command: commandOf(pid)}))
   for (const {pid, command} of all) {
@@ -66,8 +67,7 @@ function namesOf(home: string): Map<number, string> {
   }
   for (let found = -1; found !== names.size; ) {
     found = names.size
-    for (const {pid, parent} of all)
-      if (!names.has(pid) && names.has(parent) && parent !== process.pid) names.set(pid, names.get(parent)!)
+    for (const {pid, parent} of all) if (!names.has(pid) && names.has(parent)) names.set(pid, names.get(parent)!)
   }
   return names
 }

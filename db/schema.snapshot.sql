@@ -3792,7 +3792,7 @@ CREATE OR REPLACE FUNCTION app.delivery_partitions_end() RETURNS timestamp with 
 CREATE OR REPLACE FUNCTION app.deposit_confirmations(status text, block_height integer, head_height integer) RETURNS integer LANGUAGE sql IMMUTABLE PARALLEL SAFE as 99ffd9f54e0b4ae84b5eaef1332320c1;
 
 -- The id of a deposit, computed from what it is: the same whenever and wherever the chain is read.
-CREATE OR REPLACE FUNCTION app.deposit_id(chain text, txid text, output_index integer, address text, token text) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE STRICT SET search_path TO 'pg_catalog' as 56b013fb0c6fad00d41a17beff31e213;
+CREATE OR REPLACE FUNCTION app.deposit_id(chain text, txid text, output_index integer, address text, token text) RETURNS uuid LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE STRICT SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'auto' as f0e3452ca04f648135ece77003f32f13;
 
 -- The place before all deposits (app.deposit.position) that were first seen at a time or later.
 CREATE OR REPLACE FUNCTION app.deposit_place(at timestamp with time zone) RETURNS numeric LANGUAGE sql IMMUTABLE PARALLEL SAFE STRICT as caee26f427e4f9a9b938f816e56843e0;
@@ -4110,7 +4110,7 @@ CREATE OR REPLACE FUNCTION app.missing_to_collect(d app.deposit) RETURNS numeric
 CREATE OR REPLACE FUNCTION app.movement_parts(kind text, reference text, amount numeric) RETURNS TABLE(part integer, type text, amount numeric) LANGUAGE sql STABLE ROWS 2 SET search_path TO 'pg_catalog' as ac819068c8a7acddf670ac62d39de46c;
 
 -- Trigger: gives a new deposit its id.
-CREATE OR REPLACE FUNCTION app.name_deposit() RETURNS trigger LANGUAGE plpgsql SET search_path TO 'pg_catalog' as 3265041d765a247208e3f7d41bbd4f32;
+CREATE OR REPLACE FUNCTION app.name_deposit() RETURNS trigger LANGUAGE plpgsql SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'auto' as 3265041d765a247208e3f7d41bbd4f32;
 
 -- Token code of a chain's native coin, in which network fees are paid.
 CREATE OR REPLACE FUNCTION app.native_token(of_chain text) RETURNS text LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as faab7dfa46005afa58df9625eb14130a;
@@ -4749,7 +4749,7 @@ CREATE OR REPLACE FUNCTION app.with_more(object json, more json) RETURNS json LA
 CREATE OR REPLACE FUNCTION app.withhold_protocol_income() RETURNS trigger LANGUAGE plpgsql SET search_path TO 'pg_catalog' as 7b62ef75ed6f5fb3608b373c707f98bd;
 
 -- Does not credit a deposit that is being returned, even if its chain was asked for before it is read again.
-CREATE OR REPLACE FUNCTION app.withhold_returned() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 2c532dc5e2e2c1266c72bcb5385eded4;
+CREATE OR REPLACE FUNCTION app.withhold_returned() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'auto' SET enable_seqscan TO 'off' as 2c532dc5e2e2c1266c72bcb5385eded4;
 
 -- A reason of app.why_unattributed, in words.
 CREATE OR REPLACE FUNCTION app.words_of_unattributed(reason text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE as 25a744c7c71fb23df6961b6256dab8a3;
