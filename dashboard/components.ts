@@ -130,9 +130,12 @@ export const facts = (rows: readonly (readonly [name: Part, value: Part] | undef
 
 interface Column {
   name: string
-  /** `state`: beside the first cell, where a row is a card. */
-  kind?: 'state'
+  /** `state`: beside the first cell, where a row is a card. `time`: the zone is named above the table. */
+  kind?: 'state' | 'time'
 }
+
+/** A column of times. */
+export const timesOf = (name: string): Column => ({name, kind: 'time'})
 
 interface Table {
   /** What the table has, for screen readers. */
@@ -152,13 +155,13 @@ export function table({caption, columns, rows, empty}: Table): Html {
   if (rows.length === 0) return html`<div class="empty">${empty}</div>`
   const all = columns.map(column => (typeof column === 'string' ? {name: column, kind: ''} : {kind: '', ...column}))
   const heads = all.map(({name, kind}) => html`<th role="columnheader" scope="col" class="${kind}">${name}</th>`)
-  return html`<table role="table"><caption class="unseen">${caption}</caption><thead role="rowgroup"><tr role="row">${heads}</tr></thead><tbody role="rowgroup">${rows.map(
+  return html`${all.some(({kind}) => kind === 'time') && html`<p class="soft small">Times are in ${zone()}.</p>`}<div class="table"><table role="table"><caption class="unseen">${caption}</caption><thead role="rowgroup"><tr role="row">${heads}</tr></thead><tbody role="rowgroup">${rows.map(
     ({id, isOld, cells}) =>
       html`<tr role="row"${id && html` id="${id}"`}${isOld && html` class="old"`}>${cells.map(
         (cell, index) =>
           html`<td role="cell" class="${all[index]!.kind}${cell === null && ' none'}" data-name="${all[index]!.name}"><div>${cell ?? '–'}</div></td>`,
       )}</tr>`,
-  )}</tbody></table>`
+  )}</tbody></table></div>`
 }
 
 export interface Step {

@@ -27,6 +27,3 @@ function formatOf(timeZone: string): Intl.DateTimeFormat {
   formats.set(timeZone, format)
   return format
 }
-
-/** The name of a column of times. */
-export const inThisZone = (name: string): string => `${name} (${zone()})`

@@ -70,7 +70,7 @@ test('times are those of the merchant’s time zone, and name it', async () => {
   const [, iso, day, clock] = /<time datetime="([^"]+)"><span class="day">([^<]+)<\/span> ([\d:]+)<\/time>/.exec(text)!
   const moved = new Date(Date.parse(iso!) + 345 * 60_000).toISOString()
   expect(`${day} ${clock}`).toBe(`${moved.slice(0, 10)} ${moved.slice(11, 19)}`)
-  expect(text).toContain('Seen (Asia/Kathmandu)')
+  expect(text).toContain('Times are in Asia/Kathmandu.')
 })
 
 test('a file has all that the filters show, whatever its format; one whose filters cannot be used is refused', async () => {

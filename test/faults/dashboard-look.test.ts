@@ -74,7 +74,18 @@ describe.skipIf(!hasChromium)('the dashboard in Chromium (skipped without one: s
         )) as string[]
         wrong.push(...violations.map(violation => `${name}, ${width}, ${colorScheme}: ${violation}`))
       }
+    if (name.startsWith('/statements')) wrong.push(...(await print(page, name)))
     return wrong
+  }
+
+  /** What does not fit on paper, as wide as A4 is within its margins. */
+  async function print(page: Page, name: string): Promise<string[]> {
+    await page.emulateMedia({media: 'print'})
+    await page.setViewportSize({width: 718, height: 1040})
+    const over = (await page.evaluate('document.documentElement.scrollWidth - innerWidth')) as number
+    const cut = (await page.evaluate(cutOff)) as string[]
+    await page.emulateMedia({media: 'screen'})
+    return [...(over > 0 ? [`${over} pixels wider`] : []), ...cut].map(text => `${name}, on paper: ${text}`)
   }
 
   /** A merchant that has much of everything, and of everything the longest. */
@@ -87,9 +98,10 @@ describe.skipIf(!hasChromium)('the dashboard in Chromium (skipped without one: s
     ])
     const reference = 'an-order-reference-of-a-shop-that-has-very-long-ones-'.repeat(4).slice(0, 200)
     await money.db.rows('update app.user set external_ref = $2 where id = $1', [shop.userId, reference])
-    await money.db.rows('update app.merchant set name = $2 where id = $1', [
+    await money.db.rows('update app.merchant set name = $2, time_zone = $3 where id = $1', [
       shop.merchantId,
       'A merchant with an Unbreakablylongname'.repeat(2),
+      'America/Argentina/Buenos_Aires', // the longest that there is
     ])
     receiver.response = (_request, response) => response.writeHead(500).end('x'.repeat(5000))
     const ids = await things(site, ada, {url: `${receiver.url}/${'a-long-path/'.repeat(40)}`, label: 'l'.repeat(100)})

@@ -20,9 +20,9 @@ import {
   status,
   table,
   time,
+  timesOf,
   when,
 } from '../../components.ts'
-import {inThisZone} from '../../zone.ts'
 import type {ApiKey} from '../data.ts'
 import {type Fields, many, one, type View} from '../view.ts'
 import {question} from './notices.ts'
@@ -61,7 +61,7 @@ export const apiKeysPage = (keys: ApiKey[]): View => ({
   body: card({
     body: table({
       caption: 'API keys, those that work first',
-      columns: ['Label', {name: 'State', kind: 'state'}, 'Scopes', 'Last used', inThisZone('Made'), 'Change'],
+      columns: ['Label', {name: 'State', kind: 'state'}, 'Scopes', 'Last used', timesOf('Made'), 'Change'],
       rows: keys.map(key => ({
         id: key.id,
         isOld: key.revoked_at !== null,

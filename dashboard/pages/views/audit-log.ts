@@ -1,8 +1,7 @@
 // What people did here.
 
 import {html, type Part} from '../../../base/html.ts'
-import {card, email, short, status, table, time} from '../../components.ts'
-import {inThisZone} from '../../zone.ts'
+import {card, email, short, status, table, time, timesOf} from '../../components.ts'
 import type {AuditEntry} from '../data.ts'
 import type {FilterName, Listed} from '../filters.ts'
 import type {View} from '../view.ts'
@@ -19,7 +18,7 @@ export const auditLogPage = ({query, page, ...list}: List): View => ({
   body: html`${moreFilters({...list, query, what: 'Done', path: '/audit-log'})}${card({
     body: html`${table({
       caption: 'Audit log, the newest first',
-      columns: ['What', {name: 'Outcome', kind: 'state'}, 'To what', 'Who', inThisZone('When')],
+      columns: ['What', {name: 'Outcome', kind: 'state'}, 'To what', 'Who', timesOf('When')],
       rows: page.items.map(entry => ({
         cells: [
           wordsOf(entry.action),

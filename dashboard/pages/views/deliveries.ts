@@ -19,9 +19,10 @@ import {
   table,
   time,
   timeLine,
+  timesOf,
   when,
 } from '../../components.ts'
-import {inThisZone, local} from '../../zone.ts'
+import {local, zone} from '../../zone.ts'
 import type {Delivery, DeliveryDetail, Endpoint, Event} from '../data.ts'
 import type {FilterName, Listed} from '../filters.ts'
 import type {View} from '../view.ts'
@@ -93,8 +94,8 @@ export const deliveryList = ({endpoint, query, page}: Pick<List, 'endpoint' | 'q
       {name: 'Status', kind: 'state'},
       'Response',
       'Attempts',
-      inThisZone('Since'),
-      inThisZone('Next attempt'),
+      timesOf('Since'),
+      timesOf('Next attempt'),
     ],
     rows: page.items.map(delivery => ({
       id: delivery.id,
@@ -134,7 +135,7 @@ const redeliverAll = (endpoint: Endpoint) =>
   card({
     title: 'Send again what failed',
     body: html`<p>Every delivery that failed, of events since a time. This is how you get what happened while the endpoint was disabled. Pending deliveries are tried again by themselves.</p>
-<form class="row" method="post" action="/webhooks/${endpoint.id}/redeliver-failed">${formId()}<label class="field"><span>${inThisZone('Since')}</span><input type="datetime-local" name="since" step="1" required value="${local(new Date(Date.now() - 86_400_000).toISOString()).replace(' ', 'T')}"></label><button class="quiet">Send again</button></form>`,
+<form class="row" method="post" action="/webhooks/${endpoint.id}/redeliver-failed">${formId()}<label class="field"><span>Since (${zone()})</span><input type="datetime-local" name="since" step="1" required value="${local(new Date(Date.now() - 86_400_000).toISOString()).replace(' ', 'T')}"></label><button class="quiet">Send again</button></form>`,
   })
 
 export const deliveryPage = (delivery: DeliveryDetail, error?: string): View => ({

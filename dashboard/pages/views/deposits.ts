@@ -15,8 +15,8 @@ import {
   table,
   time,
   timeLine,
+  timesOf,
 } from '../../components.ts'
-import {inThisZone} from '../../zone.ts'
 import type {Chains, ShownChain} from '../chains.ts'
 import type {DepositDetail} from '../data.ts'
 import type {FilterName, Listed} from '../filters.ts'
@@ -49,7 +49,7 @@ export const depositTable = (deposits: Deposit[], chains: Chains, empty: Part, i
     columns: [
       ...['Amount', {name: 'Status', kind: 'state'} as const, 'Chain'],
       ...(isOfOneUser ? [] : ['User']),
-      ...['Transaction', inThisZone('Seen')],
+      ...['Transaction', timesOf('Seen')],
     ],
     rows: deposits.map(deposit => ({
       id: deposit.id,

@@ -45,7 +45,7 @@ export function moreFilters({path, query, names, problems, currencies = [], what
   const typed = names.filter(name => name !== 'chain')
   const kept = Object.entries(query).filter(([name]) => name === 'status')
   const isOpen = typed.some(name => query[name] !== undefined)
-  return html`${problems.map(alert)}<details class="more"${isOpen && html` open`}><summary>More filters</summary><form class="row" method="get" action="${path}">${kept.map(
+  return html`${problems.map(alert)}<details class="more"${isOpen && html` open`}><summary>More filters</summary><p class="soft small">Days are those of ${zone()}.</p><form class="row" method="get" action="${path}">${kept.map(
     ([name, value]) => value !== undefined && html`<input type="hidden" name="${name}" value="${one(value)}">`,
   )}${typed.map(name => filterField(name, one(query[name]) ?? '', {currencies, what}))}<button class="quiet">Filter</button>${
     isOpen && html`<a class="button quiet" href="${path}">Show all</a>`
@@ -74,7 +74,7 @@ function filterField(name: Exclude<FilterName, 'chain'>, value: string, {currenc
     )}</select></label>`
   const isDay = /^(paid_)?(from|to)$/.test(name)
   const label = name === 'from' || name === 'to' ? `${what} ${labels[name]}` : labels[name]
-  return html`<label class="field"><span>${label}${isDay && ` (${zone()})`}</span><input name="${name}" type="${isDay ? 'date' : 'text'}" value="${value}" maxlength="255" autocomplete="off"></label>`
+  return html`<label class="field"><span>${label}</span><input name="${name}" type="${isDay ? 'date' : 'text'}" value="${value}" maxlength="255" autocomplete="off"></label>`
 }
 
 /** Files of all that the filters show, not of this page alone. */

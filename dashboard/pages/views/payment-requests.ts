@@ -25,9 +25,9 @@ import {
   table,
   time,
   timeLine,
+  timesOf,
   when,
 } from '../../components.ts'
-import {inThisZone} from '../../zone.ts'
 import type {ShownChain} from '../chains.ts'
 import type {Currency, PaymentRequestDetail} from '../data.ts'
 import type {FilterName, Listed} from '../filters.ts'
@@ -67,8 +67,8 @@ export const paymentRequestList = ({query, page}: Pick<List, 'query' | 'page'>):
       {name: 'Status', kind: 'state'},
       'Asked for',
       'Received',
-      inThisZone('Made'),
-      inThisZone('Expires'),
+      timesOf('Made'),
+      timesOf('Expires'),
     ],
     rows: page.items.map(request => ({
       id: request.external_id,

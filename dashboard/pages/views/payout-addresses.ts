@@ -16,9 +16,9 @@ import {
   status,
   table,
   time,
+  timesOf,
   when,
 } from '../../components.ts'
-import {inThisZone} from '../../zone.ts'
 import type {Chains, ShownChain} from '../chains.ts'
 import type {Me} from '../data.ts'
 import {counted, type Fields, many, one, type View} from '../view.ts'
@@ -75,7 +75,7 @@ export const payoutAddressesPage = (list: List): View => ({
     {
       body: table({
         caption: 'Payout addresses, by chain',
-        columns: ['Network', {name: 'Whitelist', kind: 'state'}, 'Address', inThisZone('Changed'), 'Change'],
+        columns: ['Network', {name: 'Whitelist', kind: 'state'}, 'Address', timesOf('Changed'), 'Change'],
         rows: rowsOf(list).map(([chain, row]) => ({
           id: chain,
           cells: [

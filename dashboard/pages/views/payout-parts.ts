@@ -2,8 +2,7 @@
 
 import {type Html, html, type Part} from '../../../base/html.ts'
 import type {PayoutPart} from '../../../reading/payouts.ts'
-import {card, short, status, table, time} from '../../components.ts'
-import {inThisZone} from '../../zone.ts'
+import {card, short, status, table, time, timesOf} from '../../components.ts'
 import type {Page, PayoutDetail} from '../data.ts'
 import {counted, type Fields, type View} from '../view.ts'
 import {depositState, userLink} from './deposits.ts'
@@ -34,7 +33,7 @@ const state = ({status: now, amount}: PayoutPart): Html => {
 const partTable = (parts: readonly PayoutPart[], {token, ...payout}: PayoutDetail): Html =>
   table({
     caption: 'What the payout is made of: debts, then deposits, the newest first',
-    columns: ['Amount', {name: 'Status', kind: 'state'}, 'From', 'Transaction', inThisZone('Seen')],
+    columns: ['Amount', {name: 'Status', kind: 'state'}, 'From', 'Transaction', timesOf('Seen')],
     rows: parts.map(part => ({
       cells: [
         part.deposit_id === null

@@ -17,9 +17,10 @@ import {
   table,
   time,
   timeLine,
+  timesOf,
   when,
 } from '../../components.ts'
-import {inThisZone, local, zone} from '../../zone.ts'
+import {local, zone} from '../../zone.ts'
 import type {ShownChain} from '../chains.ts'
 import type {Balance, Me, Payout, PayoutDetail} from '../data.ts'
 import type {FilterName, Listed} from '../filters.ts'
@@ -63,7 +64,7 @@ function whatFor({waiting, whitelisted_at: at}: Payout): string {
 export const payoutTable = (payouts: Payout[], empty: Part): Html =>
   table({
     caption: 'Payouts, the newest first',
-    columns: ['Net', {name: 'Status', kind: 'state'}, 'Chain', 'Gross and fee', 'Why', inThisZone('Requested')],
+    columns: ['Net', {name: 'Status', kind: 'state'}, 'Chain', 'Gross and fee', 'Why', timesOf('Requested')],
     rows: payouts.map(payout => ({
       id: payout.id,
       cells: [

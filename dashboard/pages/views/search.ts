@@ -1,8 +1,7 @@
 // What a search found.
 
 import {type Html, html} from '../../../base/html.ts'
-import {card, link, table, time} from '../../components.ts'
-import {inThisZone} from '../../zone.ts'
+import {card, link, table, time, timesOf} from '../../components.ts'
 import type {Found} from '../data.ts'
 import type {View} from '../view.ts'
 import {pathOf} from './paths.ts'
@@ -44,7 +43,7 @@ ${
   card({
     body: html`${table({
       caption: 'What was found, the newest first',
-      columns: ['What', 'Kind', 'Id', inThisZone('When')],
+      columns: ['What', 'Kind', 'Id', timesOf('When')],
       rows: found.map(each => ({
         cells: [nameOf(each), kinds[each.kind], html`<code>${each.id}</code>`, each.at && time(each.at)],
       })),

@@ -1,8 +1,8 @@
 // Statements of some days: the balance of each asset before and after, what changed it, and every line behind that.
 import {type Html, html} from '../../../base/html.ts'
 import type {Statement, StatementLine} from '../../../reading/statements.ts'
-import {alert, card, facts, link, short, table, time} from '../../components.ts'
-import {inThisZone, local, zone} from '../../zone.ts'
+import {alert, card, facts, link, short, table, time, timesOf} from '../../components.ts'
+import {local, zone} from '../../zone.ts'
 import type {Page} from '../data.ts'
 import {type Fields, one, urlOf, type View} from '../view.ts'
 import {downloads, pager} from './lists.ts'
@@ -112,7 +112,7 @@ function wordsOf({type, amount}: StatementLine): string {
 const lineTable = (lines: readonly StatementLine[]): Html =>
   table({
     caption: 'What changed the balances, the newest first',
-    columns: ['Amount', 'What', 'Chain', 'Of', 'Transaction', inThisZone('Posted')],
+    columns: ['Amount', 'What', 'Chain', 'Of', 'Transaction', timesOf('Posted')],
     rows: lines.map(line => ({
       cells: [
         html`<span class="amount">${line.amount} ${line.token}</span>`,

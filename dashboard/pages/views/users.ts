@@ -3,8 +3,20 @@
 import {type Html, html} from '../../../base/html.ts'
 import type {Deposit} from '../../../reading/deposits.ts'
 import type {User} from '../../../reading/users.ts'
-import {apiDocs, card, command, copyable, facts, link, live, short, table, time, when} from '../../components.ts'
-import {inThisZone} from '../../zone.ts'
+import {
+  apiDocs,
+  card,
+  command,
+  copyable,
+  facts,
+  link,
+  live,
+  short,
+  table,
+  time,
+  timesOf,
+  when,
+} from '../../components.ts'
 import type {Chains, ShownChain} from '../chains.ts'
 import type {Page} from '../data.ts'
 import {type Fields, one, referenceOf, type View} from '../view.ts'
@@ -32,7 +44,7 @@ export const usersPage = ({query, page, apiUrl}: List): View => ({
 ${card({
   body: html`${table({
     caption: 'Users, the newest first',
-    columns: ['Reference', 'Addresses', 'Id', inThisZone('Made')],
+    columns: ['Reference', 'Addresses', 'Id', timesOf('Made')],
     rows: page.items.map(user => ({
       id: user.id,
       cells: [
