@@ -73,6 +73,20 @@ test('times are those of the merchant’s time zone, and name it', async () => {
   expect(text).toContain('Times are in Asia/Kathmandu.')
 })
 
+test('the form of further filters keeps those that are links: the chain, of whose tokens it then asks, and the status', async () => {
+  for (const [path, status] of [
+    ['/deposits', 'final'],
+    ['/payouts', 'completed'],
+    ['/payment-requests', 'paid'],
+  ]) {
+    const text = await page(`${path}?chain=ETH&status=${status}&before=9`)
+    const [form] = /<details class="more".*?<\/details>/s.exec(text)!
+    const hidden = [...form.matchAll(/<input type="hidden" name="(\w+)" value="(\w+)">/g)].map(([, ...pair]) => pair)
+    expect([path, ...hidden.sort()]).toEqual([path, ['chain', 'ETH'], ['status', status]])
+    expect(await page(`${path}?chain=BTC`)).not.toContain('value="ETH:USDC"')
+  }
+})
+
 test('a file has all that the filters show, whatever its format; one whose filters cannot be used is refused', async () => {
   const csv = await ask('/deposits/download?status=final')
   expect(csv.headers['content-disposition']).toBe('attachment; filename="deposits.csv"')

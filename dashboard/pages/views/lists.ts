@@ -43,11 +43,12 @@ interface MoreFilters {
 /** Filters that are typed; open where one is set. */
 export function moreFilters({path, query, names, problems, currencies = [], what}: MoreFilters): Html {
   const typed = names.filter(name => name !== 'chain')
-  const kept = Object.entries(query).filter(([name]) => name === 'status')
+  const kept = Object.entries(query).filter(([name]) => name !== 'before' && !typed.some(other => other === name))
+  const ofChain = currencies.filter(([pair]) => query.chain === undefined || pair.startsWith(`${one(query.chain)}:`))
   const isOpen = typed.some(name => query[name] !== undefined)
   return html`${problems.map(alert)}<details class="more"${isOpen && html` open`}><summary>More filters</summary><p class="soft small">Days are those of ${zone()}.</p><form class="row" method="get" action="${path}">${kept.map(
     ([name, value]) => value !== undefined && html`<input type="hidden" name="${name}" value="${one(value)}">`,
-  )}${typed.map(name => filterField(name, one(query[name]) ?? '', {currencies, what}))}<button class="quiet">Filter</button>${
+  )}${typed.map(name => filterField(name, one(query[name]) ?? '', {currencies: ofChain, what}))}<button class="quiet">Filter</button>${
     isOpen && html`<a class="button quiet" href="${path}">Show all</a>`
   }</form></details>`
 }
