@@ -1614,6 +1614,9 @@ CREATE INDEX deposit_collectable ON app.deposit USING btree (merchant_id, chain,
 CREATE INDEX deposit_created ON app.deposit USING btree (merchant_id, created_at) WHERE credited;
 CREATE INDEX deposit_finalisation ON app.deposit USING btree (merchant_id, chain, token, finalisation, seq) WHERE ((status = 'final'::text) AND credited);
 CREATE INDEX deposit_held_back ON app.deposit USING btree (chain, token, address) WHERE held_back;
+CREATE INDEX deposit_not_credited_amount ON app.deposit USING btree (merchant_id, amount, seq DESC) WHERE ((NOT credited) AND (merchant_id IS NOT NULL));
+CREATE INDEX deposit_not_credited_sender ON app.deposit USING btree (merchant_id, lower("left"(sender, 16)), seq DESC) WHERE ((NOT credited) AND (merchant_id IS NOT NULL));
+CREATE INDEX deposit_not_credited_user ON app.deposit USING btree (user_id, seq DESC) WHERE ((NOT credited) AND (user_id IS NOT NULL));
 CREATE INDEX deposit_page ON app.deposit USING btree (merchant_id, "position" DESC) WHERE (credited AND (user_id IS NOT NULL));
 CREATE INDEX deposit_part_page ON app.deposit USING btree (merchant_id, chain, token, status, "position" DESC) WHERE (credited AND (user_id IS NOT NULL));
 CREATE INDEX deposit_payment_request ON app.deposit USING btree (payment_request_id) WHERE (payment_request_id IS NOT NULL);
@@ -6796,7 +6799,7 @@ CREATE OR REPLACE FUNCTION dashboard.endpoints_of(merchant uuid) RETURNS json LA
 CREATE OR REPLACE FUNCTION dashboard.events_of(subject uuid) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 630b3a2e94414b301332f80ec70166cf;
 
 -- What has this transaction id (or the beginning of one, or its ends with … between), address (also of a sender, or that a payout went to), reference, token of a payment page, amount or id: the newest first, at most 20 of a sender and 10 of an amount in each token.
-CREATE OR REPLACE FUNCTION dashboard.find(token text, given text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as a66c95f7bafdd08864b7cb956a8deb60;
+CREATE OR REPLACE FUNCTION dashboard.find(token text, given text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as d2d633e4beb7a3316be0d1fa4ca00f85;
 
 -- An invitation by the SHA-256 of its secret: open, used or old; its merchant; the e-mail address of the person, if it is a reset. Nulls if there is none.
 CREATE OR REPLACE FUNCTION dashboard.find_invitation(of_token_hash bytea, OUT state text, OUT merchant text, OUT email text) RETURNS record LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 764a1d4955b37d0a2660e5a24d33f0b6;
@@ -6830,6 +6833,9 @@ CREATE OR REPLACE FUNCTION dashboard.merchant_of(token text) RETURNS uuid LANGUA
 
 -- For each of these sessions that lives, a text that changes whenever its pages have something new to show.
 CREATE OR REPLACE FUNCTION dashboard.news(tokens text[]) RETURNS TABLE(token text, news text) LANGUAGE sql STABLE SECURITY DEFINER ROWS 100 SET search_path TO 'pg_catalog' as ec6a3c48b70cd4ed7fd84d650135ab0f;
+
+-- What was not credited of a sender (the newest twenty), or of an amount, perhaps with its token (of each number of decimals the newest ten).
+CREATE OR REPLACE FUNCTION dashboard.not_credited(merchant uuid, of_sender text, of_sum text[]) RETURNS SETOF app.deposit LANGUAGE sql STABLE ROWS 10 SET search_path TO 'pg_catalog' as 29ab54c04ece7dc462beb40056440d49;
 
 -- Adds a change to the audit log, in the transaction that makes it.
 CREATE OR REPLACE FUNCTION dashboard.note(who dashboard.audit_entry, action text, target text, detail text DEFAULT NULL::text) RETURNS void LANGUAGE sql SET search_path TO 'pg_catalog' as eb9e66e06d2254eb620e125e19197ee9;
@@ -6975,6 +6981,9 @@ CREATE OR REPLACE FUNCTION dashboard.use_code(of_user uuid, of_step bigint) RETU
 -- Uses a recovery code; false if the person has none with this SHA-256.
 CREATE OR REPLACE FUNCTION dashboard.use_recovery_code(of_user uuid, of_code_hash bytea) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 541b56a0a86170403fbff041d75bd8e9;
 
+-- What came for a user and was not credited, with the reason of each: the newest twenty.
+CREATE OR REPLACE FUNCTION dashboard.user_not_credited(token text, public_id text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as af6e912945f10812058dea707c3a38a9;
+
 -- A user; raises SL404 if there is none with this id.
 CREATE OR REPLACE FUNCTION dashboard.user_of(token text, public_id text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as a6f9dd2377fa1de6704c7803291ff37e;
 
@@ -6989,6 +6998,9 @@ CREATE OR REPLACE FUNCTION dashboard.webhook_endpoint(token text, public_id text
 
 -- All endpoints.
 CREATE OR REPLACE FUNCTION dashboard.webhook_endpoints(token text) RETURNS json LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as b8e65cc0a2a36a5d8174c43e4a6283b6;
+
+-- Why what came for a user is not credited, in words.
+CREATE OR REPLACE FUNCTION dashboard.why_not_credited(d app.deposit) RETURNS text LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 1160e95cbacc2d7f2a61461b983647bf;
 
 -- standard public schema
 create schema public;
@@ -7475,6 +7487,7 @@ grant execute on function dashboard.statement_rows(text,jsonb,numeric,integer) t
 grant execute on function dashboard.statements(text,text,text) to sluice_dashboard;
 grant execute on function dashboard.test_webhook(text,uuid,text,text) to sluice_dashboard;
 grant execute on function dashboard.update_webhook_endpoint(text,uuid,text,text,text[],boolean) to sluice_dashboard;
+grant execute on function dashboard.user_not_credited(text,text) to sluice_dashboard;
 grant execute on function dashboard.user_of(text,text) to sluice_dashboard;
 grant execute on function dashboard.users(text,text,text,integer) to sluice_dashboard;
 grant execute on function dashboard.webhook_endpoint(text,text) to sluice_dashboard;

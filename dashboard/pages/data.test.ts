@@ -598,23 +598,40 @@ describe('what people look for', () => {
     }
   })
 
-  test('a payment to a user that is not credited is found by its transaction, with the reason', async () => {
-    const [txid, token] = [money.newTxid(), '0x0000000000000000000000000000000000000bad']
+  test('a payment to a user that is not credited is found by transaction, sender and amount, with the reason, and its user’s page has it', async () => {
+    const [txid, token] = [
+      `0x${randomUUID().replaceAll('-', '').repeat(2)}`,
+      '0x0000000000000000000000000000000000000bad',
+    ]
+    const sender = '0xDbC05B1ECB4fdaEF943819C0B04e9ef6df4bAbd6'
     await money.db.rows(
       `insert into app.deposit (id, merchant_id, user_id, chain, token, amount, sender, address, txid, output_index, status, credited, version)
-       values (uuidv7(), $1, $2, 'ETH', $3, 7, '0x', $4, $5, 0, 'pending', false, 1)`,
-      [shop.merchantId, shop.userId, token, shop.address, txid],
+       values (uuidv7(), $1, $2, 'ETH', $3, 4321000, $6, $4, $5, 0, 'pending', false, 1)`,
+      [shop.merchantId, shop.userId, token, shop.address, txid, sender],
     )
     const [user] = (await data.users({})).items
-    expect(await data.search(txid)).toMatchObject([
-      {
-        kind: 'not_credited',
-        id: user!.id,
-        label: `7 base units of the token ${token} on ETH, not credited: its token is not accepted here, and is out of reach until the operator adds it`,
-      },
-    ])
+    const [what, reason] = [
+      `4321000 base units of the token ${token}`,
+      'its token is not accepted here, and is out of reach until the operator adds it',
+    ]
+    const ways = [txid, txid.slice(0, 12), `${txid.slice(0, 10)}…${txid.slice(-6)}`, sender, sender.toLowerCase()]
     const other = new Data(pool, (await signIn(money.db, (await money.merchant()).merchantId)).token)
-    expect(await other.search(txid)).toEqual([])
+    for (const text of [...ways, '4.321', '4.321 USDT', '4321000']) {
+      const found = (await data.search(text)).map(({kind, id, label}) => [kind, id, label])
+      expect([text, ...found]).toEqual([text, ['not_credited', user!.id, `${what} on ETH, not credited: ${reason}`]])
+      expect([text, await other.search(text)]).toEqual([text, []])
+    }
+    expect(await data.notCredited(user!.id)).toMatchObject([{chain: 'ETH', what, why: reason, sender, txid}])
+    await expect(other.notCredited(user!.id)).rejects.toMatchObject({code: 'SL404'})
+  })
+
+  test('another coin than was asked for is found at its payment request by sender and amount', async () => {
+    const {address, external_id} = await paymentRequests.create(money.api, shop.merchantId, {amount: 25_000_000})
+    const sender = '0x14dC79964da2C08b23698B3D3cc7Ca32193d9955'
+    await money.block([{txid: money.newTxid(), token: 'ETH', amount: 15n * 10n ** 15n, recipient: address, sender}], [])
+    for (const text of [sender, '0.015', '0.015 ETH'])
+      expect([text, ...(await data.search(text))]).toMatchObject([text, {kind: 'payment_request', id: external_id}])
+    expect(await data.search('0.015 USDC')).toEqual([])
   })
 
   test('a delivery says what it is about', async () => {

@@ -92,6 +92,18 @@ export const PaymentRequestDetail = PaymentRequestState.omit({payment_uri: true,
 })
 export type PaymentRequestDetail = z.infer<typeof PaymentRequestDetail>
 
+/** What came for a user and was not credited. */
+export const NotCredited = z.object({
+  chain: z.string(),
+  /** Such as "25 USDT". */
+  what: z.string(),
+  why: z.string(),
+  sender: z.string(),
+  txid: z.string(),
+  at: timestamp,
+})
+export type NotCredited = z.infer<typeof NotCredited>
+
 /** What a payment request can ask for. */
 export const Currency = z.object({name: z.string(), display_name: z.string()})
 export type Currency = z.infer<typeof Currency>
@@ -293,6 +305,8 @@ export class Data {
   users = (by: {externalRef?: string; before?: string}): Promise<Page<User>> =>
     this.#call(pageOf(User), 'users', by.externalRef ?? null, by.before ?? null, pageSize)
   user = (id: string) => this.#call(User, 'user_of', id)
+  /** The newest that came for a user and was not credited. */
+  notCredited = (user: string) => this.#call(z.array(NotCredited), 'user_not_credited', user)
   payouts = (asked: Asked, before?: string): Promise<Page<Payout>> =>
     this.#call(pageOf(Payout), 'payout_list', asked, before ?? null, pageSize)
   payout = (id: string) => this.#call(PayoutDetail, 'payout', id)

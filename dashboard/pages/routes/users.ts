@@ -17,8 +17,13 @@ export function users(app: App, context: Context): void {
   })
   app.get('/users/:id', async request => {
     const {id: user} = read(id, request.params)
-    const [found, deposits] = await Promise.all([request.data.user(user), request.data.deposits({user})])
-    return show(request, userPage(found, deposits, chains))
+    const {data} = request
+    const [found, deposits, notCredited] = await Promise.all([
+      data.user(user),
+      data.deposits({user}),
+      data.notCredited(user),
+    ])
+    return show(request, userPage({user: found, deposits, notCredited, chains}))
   })
   app.get('/users/:id/part', async request => {
     const {id: user} = read(id, request.params)

@@ -21,7 +21,7 @@ const kinds: Record<Found['kind'], string> = {
 /** Payments that the lists of deposits leave out. */
 export const aboutPaymentRequests = html`<p class="soft small">What is paid for ${link('/payment-requests', 'payment requests')} is in the balance, and is not listed among the deposits.</p>`
 
-const nothing = html`<p><strong>Nothing was found.</strong></p><p>The search finds transaction ids and their beginnings, addresses, references, amounts (12.5, or 12.5 USDC) and ids, also in a link or a message that has one.</p><p>Are you looking for a payment? It may be in no block yet, or on another network, or at an address that is not one of yours; the transaction id may be mistyped; or its payer never sent it. A block explorer of the network says which.</p>`
+const nothing = html`<p><strong>Nothing was found.</strong></p><p>The search finds transaction ids and their beginnings, addresses (also of senders), references, amounts (12.5, or 12.5 USDC) and ids, also in a link or a message that has one.</p><p>Are you looking for a payment? It may be in no block yet, or on another network, or at an address that is not one of yours; the transaction id may be mistyped; or its payer never sent it. A block explorer of the network says which.</p>`
 
 /** Of a sender or an amount, no more are read. */
 const mostOfKind = 10

@@ -18,8 +18,8 @@ import {
   when,
 } from '../../components.ts'
 import type {Chains, ShownChain} from '../chains.ts'
-import type {Page} from '../data.ts'
-import {type Fields, one, referenceOf, type View} from '../view.ts'
+import type {NotCredited, Page} from '../data.ts'
+import {type Fields, one, referenceOf, sentence, type View} from '../view.ts'
 import {depositTable} from './deposits.ts'
 import {pager} from './lists.ts'
 
@@ -64,7 +64,14 @@ ${card({
 }`,
 })
 
-export const userPage = (user: User, deposits: Page<Deposit>, chains: Chains): View => ({
+interface One {
+  user: User
+  deposits: Page<Deposit>
+  notCredited: readonly NotCredited[]
+  chains: Chains
+}
+
+export const userPage = ({user, deposits, notCredited, chains}: One): View => ({
   title: referenceOf(user.external_ref),
   section: '/users',
   parent: ['/users', 'Users'],
@@ -94,8 +101,18 @@ export const userPage = (user: User, deposits: Page<Deposit>, chains: Chains): V
     title: 'Deposits',
     action: deposits.next !== null && link(`/deposits?user=${user.id}`, 'All of them'),
     body: live('deposits', `/users/${user.id}/part`, userDeposits(deposits, chains)),
-  })}`,
+  })}${notCredited.length > 0 && card({title: 'Came, and is not credited', body: notCreditedTable(notCredited)})}`,
 })
+
+const notCreditedTable = (rows: readonly NotCredited[]): Html =>
+  table({
+    caption: 'Payments that are not credited, the newest first',
+    columns: ['What', 'Chain', 'Why', 'Sender', 'Transaction', timesOf('Seen')],
+    rows: rows.map(({what, chain, why, sender, txid, at}) => ({
+      cells: [html`<span class="clip">${what}</span>`, chain, sentence(why), short(sender), short(txid), time(at)],
+    })),
+    empty: null,
+  })
 
 export const userDeposits = ({items}: Page<Deposit>, chains: Chains) =>
   depositTable(items, chains, html`<p>None yet. What is paid to one of these addresses appears here.</p>`, true)

@@ -253,11 +253,12 @@ function viewsOf(text: string): View[] {
     }),
     payoutPage(payout, chain, payoutParts(parts)),
     payoutPartsPage(parts),
-    userPage(
-      {id: text, external_ref: text, metadata: {}, created_at: at, addresses: [{chain: 'ETH', address: text}]},
-      {items: [deposit], next: text},
+    userPage({
+      user: {id: text, external_ref: text, metadata: {}, created_at: at, addresses: [{chain: 'ETH', address: text}]},
+      deposits: {items: [deposit], next: text},
+      notCredited: [{chain: text, what: text, why: text, sender: text, txid: text, at}],
       chains,
-    ),
+    }),
     payoutAddressesPage({addresses: [address], chains, me, payoutTimeoutMs: 1000}),
     payoutAddressPage(chain, address, {address: text}, {error: text, mayBeOffCurve: true}),
     newApiKeyPage({label: text}, text),
@@ -403,7 +404,10 @@ describe('what pages say', () => {
     const both = {...chain, tokens: ['ETH', 'USDC']}
     const addresses = [{chain: 'ETH' as const, address: 'x'}]
     const user = {id: 'x', external_ref: 'x', metadata: {}, created_at: at, addresses}
-    expect(readingOf(userPage(user, {items: [], next: null}, () => both))).toContain('Accepts ETH and USDC.')
+    const none = {items: [], next: null}
+    expect(readingOf(userPage({user, deposits: none, notCredited: [], chains: () => both}))).toContain(
+      'Accepts ETH and USDC.',
+    )
     const empty = {...listOf(), page: {items: [], next: null}, chains: () => both, hasPaymentRequests: false}
     expect(readingOf(depositsPage(empty, ['ETH']))).toContain('ETH, USDC')
   })

@@ -52,7 +52,7 @@ declare
 begin
   return (select coalesce(json_agg(json_build_object('kind', f.kind, 'id', f.id, 'endpoint_id', f.endpoint_id, 'label', f.label, 'at', app.iso(f.at))
       order by f.is_exact desc, f.at desc nulls last), '[]') from (
-    select *, kind not in ('deposit', 'payout', 'payment_request') or id in (given, app.request_ref(merchant, given)) or sum is null as is_exact from (
+    select *, kind not in ('deposit', 'not_credited', 'payout', 'payment_request') or id in (given, app.request_ref(merchant, given)) or sum is null as is_exact from (
     select 'user' as kind, app.public_id('usr', u.id) as id, null::text as endpoint_id, u.external_ref as label, u.created_at as at
     from app.user u where u.merchant_id = merchant and (u.external_ref = app.user_ref(merchant, given) or u.id = dashboard.uuid_of('usr', given)
       or u.id in (select a.user_id from app.chain c join app.address a on a.chain = c.chain and a.match_key = app.match_key(given, c.folds_addresses)
@@ -67,13 +67,13 @@ begin
     join app.asset a on a.chain = d.chain and a.token = d.token
     where d.merchant_id = merchant and d.credited and d.user_id is not null
     union all
-    select 'not_credited', app.public_id('usr', u.user_id), null, app.in_words(d.amount, d.token, a.decimals) || ' on ' || d.chain || ', not credited: ' || case o.decision
-          when 'return' then 'the operator sends it back, or has' else app.words_of_unattributed(app.why_unattributed(app.is_from_protocol(d.transfer_kind,
-            d.output_index, d.token), a.token is not null, u.is_provisioned, d.token, null)) end,
-      d.created_at
-    from app.deposit d join app.address u on u.chain = d.chain and u.address = d.address
-    left join app.asset a on a.chain = d.chain and a.token = d.token left join app.unattributed_decision o on o.deposit_id = d.id
-    where d.txid = of_txid and d.merchant_id = merchant and not d.credited and d.user_id is not null and d.status <> 'reorged'
+    select 'not_credited', app.public_id('usr', d.user_id), null, app.in_words(d.amount, d.token, a.decimals) || ' on ' || d.chain || ', not credited: '
+      || dashboard.why_not_credited(d), d.created_at
+    from (select * from app.deposit o where o.txid = of_txid
+      union select * from app.deposit o where o.txid like beginning and o.txid like ending
+      union select * from dashboard.not_credited(merchant, of_address, sum)) d
+    left join app.asset a on a.chain = d.chain and a.token = d.token
+    where d.merchant_id = merchant and not d.credited and d.user_id is not null and d.status <> 'reorged'
     union all
     select 'payout', app.public_id('pay', p.id), null, app.decimal(p.net, a.decimals) || ' ' || p.token || ' on ' || p.chain || ', '
       || case when p.error_code = 'cancelled' then 'cancelled' else p.status end, p.created_at
@@ -98,6 +98,7 @@ begin
       union select o.payment_request_id from app.chain c join app.address o on o.chain = c.chain and o.match_key = app.match_key(given, c.folds_addresses)
       union select o.id from app.payment_request o where o.merchant_id = merchant and o.external_id = app.request_ref(merchant, given)
       union select o.id from app.payment_request o where o.page_token = given
+      union select o.payment_request_id from dashboard.not_credited(merchant, of_address, sum) o where o.status <> 'reorged'
       union select o.id from app.asked_payment_requests(merchant, jsonb_build_object('sender', of_address), null, 20) o where of_address is not null
       union select o.id from dashboard.amounts_of(sum) w cross join lateral app.asked_payment_requests(merchant, w.asked, null, 10) o
       union select o.id from dashboard.amounts_of(sum) w join app.asset a on a.chain = w.asked ->> 'chain' and a.token = w.asked ->> 'token'
