@@ -69,7 +69,7 @@ const mark = html`<svg viewBox="0 0 24 24" width="24" height="24" aria-hidden="t
 function navigationOf({email, merchant}: Person, section?: string): Html {
   const current = (to: string) => to === section && html` aria-current="page"`
   return html`<header><a class="brand" href="/">${mark}Sluice</a>
-<form class="search" role="search" method="get" action="/search"><input type="search" name="q" required aria-label="Search by txid, address, reference or id" placeholder="Search by txid, address, reference or id"></form>
+<form class="search" role="search" method="get" action="/search"><input type="search" name="q" required aria-label="Search by txid, address, sender, amount, reference or id" placeholder="Txid, address, sender, amount, reference or id"></form>
 <a class="bar search-link" href="/search"${current('/search')}>Search</a>
 <button type="button" class="bar" popovertarget="account"><span class="name">${merchant}</span></button>
 <button type="button" class="bar menu" popovertarget="pages">Menu</button></header>
