@@ -38,13 +38,13 @@ const isAbout = (series: string, about?: string) => (each: ChartSeries) =>
 /** What left is below zero in the totals. */
 const turned = (amount: string) => (amount.startsWith('-') ? amount.slice(1) : amount === '0' ? '0' : `-${amount}`)
 
-function money({charts: {days, series}}: Shown): Html {
+function money({charts: {days, series}, chains}: Shown): Html {
   const assets = [...new Set(series.filter(isAbout('balance')).map(({about}) => about))]
   const charts = assets.flatMap(asset => {
     const [chain, unit] = asset.split(':') as [string, string]
     const of = (name: string) => series.find(isAbout(name, asset))
     const named = (title: string, values: readonly string[], tone: Tone, isLine = false) =>
-      chart({title: `${unit} on ${chain}: ${title}`, unit, days, isLine, series: [{name: title, tone, values}]})
+      chart({title: `${unit} on ${chains(chain).name}: ${title}`, unit, days, isLine, series: [{name: title, tone, values}]})
     const [received, paid, balance] = [of('deposit'), of('payout'), of('balance')]
     return [
       received && named('received', received.amounts, 'good'),

@@ -433,6 +433,20 @@ describe('what pages say', () => {
     expect(readingOf(endpointPage(fine))).toContain('healthy')
   })
 
+  const chartOf = (series: string, about: string, values: number[]) => ({
+    ...{series, about, counts: values},
+    ...{amounts: values.map(String), amounts_at_end: values.map(String)},
+  })
+  const chartsOf = (...series: ReturnType<typeof chartOf>[]) =>
+    chartsPage({charts: {days: ['2026-11-01', '2026-11-02'], series}, days: 30, endpoints: [endpoint], chains})
+
+  test('a balance below zero is drawn, and the values at the top, in the middle and at the bottom stand beside it', () => {
+    const shown = chartsOf(chartOf('balance', 'ETH:USDC', [30, -10]))
+    expect(readingOf(shown)).toContain('at most 30 USDC, on 2026-11-01; at least -10 USDC, on 2026-11-02 30 10 -10')
+    expect(page(shown)).toContain('points="0,75.00 0,0.00 10,0.00 10,100.00 20,100.00 20,75.00"')
+    expect(readingOf(shown)).toContain(`USDC on ${chain.name}: balance`)
+  })
+
   test('sending again what failed says how much that was, and that pending deliveries need nothing', () => {
     expect([0, 1, 2].map(sentAgain)).toEqual([
       'No delivery has failed since then, so nothing is sent again. Pending ones are tried again by themselves.',
