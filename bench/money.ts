@@ -5,6 +5,7 @@ import {randomUUID} from 'node:crypto'
 import type pg from 'pg'
 import {csvColumns, csvOf} from '../base/export/csv.ts'
 import {columnsOf, pagesOf, rowsAtOnce, texts} from '../base/export/rows.ts'
+import {chartSeries} from '../dashboard/pages/views/charts.ts'
 import {openPool} from '../db/client/pool.ts'
 import {roleUrl} from '../db/migrate/migrate.ts'
 import type {Bench} from './database.ts'
@@ -24,7 +25,6 @@ export async function benchMoney({pool, ownerUrl}: Bench, merchant: string, repo
   const [from, to] = [`${day(200)}T00:00:00Z`, `${day(170)}T00:00:00Z`]
   const days = {from: day(200), to: day(170)}
   const filters = {...days, chain: 'ETH', token: 'USDC', status: ['final']}
-  const series = ['deposit', 'payout', 'balance', 'requests', 'delivered', 'undelivered', 'seen_to_final']
   const time = async (what: string, aim: string | undefined, from: pg.Pool, sql: string, values: unknown[]) =>
     report({what, value: await medianMs(from, sql, values), unit: 'ms', aim})
   try {
@@ -35,7 +35,7 @@ export async function benchMoney({pool, ownerUrl}: Bench, merchant: string, repo
       merchant,
       {from, to},
     ])
-    await time('charts of a year, all of them', undefined, pages, chartsOfYear, [token, series])
+    await time('charts of a year, all of them', undefined, pages, chartsOfYear, [token, chartSeries])
     await time('charts of a year, what was received', '50 ms', pages, chartsOfYear, [token, ['deposit']])
     await time('the overview', '300 ms', pages, 'select dashboard.overview($1)', [token])
     await time('deposits of a month, filtered', '300 ms', pages, 'select dashboard.deposit_list($1, $2, null, 25)', [

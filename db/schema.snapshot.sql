@@ -2030,6 +2030,7 @@ CREATE INDEX payout_open ON app.payout USING btree (next_step_at) WHERE (status 
 CREATE INDEX payout_page ON app.payout USING btree (merchant_id, status, chain, token, seq DESC);
 CREATE TRIGGER contract BEFORE UPDATE ON app.payout FOR EACH ROW EXECUTE FUNCTION app.check_payout_change();
 CREATE TRIGGER never_deleted BEFORE DELETE ON app.payout FOR EACH ROW EXECUTE FUNCTION app.refuse_payout_delete();
+CREATE TRIGGER note_paid AFTER UPDATE OF status ON app.payout FOR EACH ROW WHEN (((new.status = 'completed'::text) AND (old.status <> 'completed'::text))) EXECUTE FUNCTION app.note_paid();
 
 -- Where a merchant wants payouts of a chain to go.
 create table app.payout_address (
@@ -2082,7 +2083,7 @@ create table app.reindex (
 -- Cumulative totals of each merchant by quarter of an hour, without the changes that are not folded yet. Read app.total_at.
 create table app.running_total (
   merchant_id uuid not null,
-  series text not null, -- deposit, deposit_lost, payout, fee, adjustment: how much each changed the balance. balance, held_back: what there was, and how many deposits that is. seen_to_final: deposits that became final, and for how many milliseconds they were seen before. requests: payment requests by status. delivered, undelivered: ended deliveries, and how many milliseconds they took.
+  series text not null, -- deposit, deposit_lost, payout, fee, adjustment: how much each changed the balance. balance, held_back: what there was, and how many deposits that is. paid: the net of payouts, when they are completed. seen_to_final: deposits that became final, and for how many milliseconds they were seen before. requests: payment requests by status. delivered, undelivered: ended deliveries, and how many milliseconds they took. failed_attempts: attempts to deliver that failed.
   about text not null, -- What it is about: CHAIN:TOKEN for money; else a chain, a status, or the id of an endpoint.
   until timestamp with time zone not null, -- End of a quarter of an hour: everything before it counts.
   count bigint not null, -- How many, since the beginning.
@@ -4160,6 +4161,9 @@ CREATE OR REPLACE FUNCTION app.note_finalisation() RETURNS trigger LANGUAGE plpg
 -- Notes that a key was used today (UTC). Writes at most once a day for a key.
 CREATE OR REPLACE FUNCTION app.note_key_use(of_secret_hash bytea) RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path TO 'pg_catalog' as 35874930ac14446070f453a197ad1f47;
 
+-- Trigger: notes a payout that is completed.
+CREATE OR REPLACE FUNCTION app.note_paid() RETURNS trigger LANGUAGE plpgsql SET search_path TO 'pg_catalog' as 983f9c1b9c222d5bf2e0823902473652;
+
 -- Trigger: notes what new entries of the ledger change.
 CREATE OR REPLACE FUNCTION app.note_postings() RETURNS trigger LANGUAGE plpgsql SET search_path TO 'pg_catalog' as 3708b9358c41ba81c3e0707a1b5949d8;
 
@@ -4383,7 +4387,7 @@ CREATE OR REPLACE FUNCTION app.readiness(of_chain text, of_address text) RETURNS
 CREATE OR REPLACE FUNCTION app.readying(of_chain text, of_address text) RETURNS uuid LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 3d0b1ffd6b24cf9506d99dfa64f7c9dc;
 
 -- Stores the results of attempts at one endpoint and updates their deliveries; returns why they disabled the endpoint (gone or failing), or null.
-CREATE OR REPLACE FUNCTION app.record_attempts(of_endpoint uuid, deliveries uuid[], numbers integer[], ages_ms integer[], durations_ms integer[], response_statuses integer[], errors text[], waits_ms bigint[]) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'force_custom_plan' as 8dca4277cfd3457da54ac44619956975;
+CREATE OR REPLACE FUNCTION app.record_attempts(of_endpoint uuid, deliveries uuid[], numbers integer[], ages_ms integer[], durations_ms integer[], response_statuses integer[], errors text[], waits_ms bigint[]) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'force_custom_plan' as bdcd28c7e98cca0e62560e3ca17c57ae;
 
 -- Notes that a stored transaction was given to a node, the node's error (null: the node took it), and when it is checked again.
 CREATE OR REPLACE FUNCTION app.record_broadcast(of_chain text, of_txid text, error text, retry_ms integer) RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path TO 'pg_catalog' as 9bc7abc45411095d62269850a97abf47;

@@ -6,6 +6,7 @@ import path from 'node:path'
 import {buffer} from 'node:stream/consumers'
 import {DuckDBInstance} from '@duckdb/node-api'
 import {afterAll, beforeAll, expect, test} from 'vitest'
+import {signIn} from '../../test/support/dashboard.ts'
 import type {Money} from '../../test/support/money.ts'
 import {PagesServer} from '../../test/support/pages-server.ts'
 import type {TestUser} from '../../test/support/people.ts'
@@ -116,10 +117,10 @@ test('a statement, its file and the charts have the same sums, those of the API'
   expect(sums).toMatchObject([
     {token: 'USDC', opening_balance: '0', deposits: '564', payouts: '-460.35', fees: '-4.65'},
   ])
-  const charts = await data.charts(['deposit', 'payout', 'fee', 'balance'], 30)
+  const charts = await data.charts(['deposit', 'payout', 'paid', 'fee', 'balance'], 30)
   expect([charts.days.length, charts.days.at(-1)]).toEqual([30, day])
   const last = (series: string) => charts.series.find(each => each.series === series)!.amounts.at(-1)
-  expect([last('deposit'), last('payout'), last('fee')]).toEqual(['564', '-460.35', '-4.65'])
+  expect([last('deposit'), last('payout'), last('paid'), last('fee')]).toEqual(['564', '-460.35', '460.35', '-4.65'])
   expect(charts.series.find(({series}) => series === 'balance')!.amounts_at_end.at(-1)).toBe(sums[0]!.closing_balance)
   const [, ...rows] = lines((await ask(`/statements/download?from=${day}&to=${day}`)).body.toString())
   const of = (type: string) =>
@@ -157,6 +158,39 @@ test('a statement, its file and the charts have the same sums, those of the API'
   expect(month).toContain(`<title>Statement of `)
   expect((await ask('/statements/download?from=2026-01-01')).status).toBe(400)
   expect(await page('/charts?days=365')).toMatch(/USDC on Ethereum [^:]+: received/)
+})
+
+test('charts show a payout when it is completed, and nothing of one that is under way or cancelled', async () => {
+  const merchant = await money.merchant()
+  const other = new Data(site.pool, (await signIn(money.db, merchant.merchantId)).token)
+  const paid = async () => (await other.charts(['paid'], 2)).series.map(({counts, amounts}) => [counts[1], amounts[1]])
+  await money.deposit(merchant.address, 10_000_000)
+  const cancelled = await money.claim(merchant)
+  await money.db.rows(`select app.cancel_payout($1, $2)`, [merchant.merchantId, cancelled])
+  const payout = await money.claim(merchant)
+  expect(await paid()).toEqual([])
+  await money.mineFinally([await money.payAndSign(payout)])
+  expect(await paid()).toEqual([[1, '9.9']])
+  await money.db.rows('select app.fold_totals()')
+  expect(await paid()).toEqual([[1, '9.9']])
+})
+
+test('charts count the attempts to deliver that failed, while the delivery is still pending', async () => {
+  const merchant = await money.merchant()
+  const other = new Data(site.pool, (await signIn(money.db, merchant.merchantId)).token)
+  await money.db.rows(`select app.create_webhook_endpoint($1, 'https://dead.example/', '{deposit.pending}')`, [
+    merchant.merchantId,
+  ])
+  await money.deposit(merchant.address, 1_000_000, {final: false})
+  const fail = (number: number) =>
+    money.db.rows(
+      `select app.record_attempts(d.endpoint_id, array[d.id], array[$2::int], '{5}', '{5}', '{null}', '{refused}', '{1000}')
+       from app.delivery d join app.webhook_endpoint w on w.id = d.endpoint_id where w.merchant_id = $1`,
+      [merchant.merchantId, number],
+    )
+  for (const number of [1, 2]) await fail(number)
+  const [found] = (await other.charts(['failed_attempts', 'undelivered'], 2)).series
+  expect([found!.series, found!.counts]).toEqual(['failed_attempts', [0, 2]])
 })
 
 test('a filter that cannot be used shows no rows, which could be taken for the answer', async () => {

@@ -10,7 +10,16 @@ import {chart, type Series} from './chart.ts'
 
 export const chartPeriods = [30, 90, 365] as const
 /** Everything that the page draws. */
-export const chartSeries = ['deposit', 'payout', 'balance', 'requests', 'delivered', 'undelivered', 'seen_to_final']
+export const chartSeries = [
+  'deposit',
+  'paid',
+  'balance',
+  'requests',
+  'delivered',
+  'undelivered',
+  'failed_attempts',
+  'seen_to_final',
+]
 
 interface Shown {
   charts: Charts
@@ -35,21 +44,24 @@ const group = (title: string, charts: readonly Part[], empty: string): Html =>
 const isAbout = (series: string, about?: string) => (each: ChartSeries) =>
   each.series === series && (about === undefined || each.about === about)
 
-/** What left is below zero in the totals. */
-const turned = (amount: string) => (amount.startsWith('-') ? amount.slice(1) : amount === '0' ? '0' : `-${amount}`)
-
 function money({charts: {days, series}, chains}: Shown): Html {
   const assets = [...new Set(series.filter(isAbout('balance')).map(({about}) => about))]
   const charts = assets.flatMap(asset => {
     const [chain, unit] = asset.split(':') as [string, string]
     const of = (name: string) => series.find(isAbout(name, asset))
     const named = (title: string, values: readonly string[], tone: Tone, isLine = false) =>
-      chart({title: `${unit} on ${chains(chain).name}: ${title}`, unit, days, isLine, series: [{name: title, tone, values}]})
-    const [received, paid, balance] = [of('deposit'), of('payout'), of('balance')]
+      chart({
+        title: `${unit} on ${chains(chain).name}: ${title}`,
+        unit,
+        days,
+        isLine,
+        series: [{name: title, tone, values}],
+      })
+    const [received, paid, balance] = [of('deposit'), of('paid'), of('balance')]
     return [
       received && named('received', received.amounts, 'good'),
       balance && named('balance', balance.amounts_at_end, 'soft', true),
-      paid && named('paid out', paid.amounts.map(turned), 'wait'),
+      paid && named('paid out', paid.amounts, 'wait'),
     ]
   })
   return group('Money', charts, 'Nothing has become final yet.')
@@ -75,15 +87,35 @@ function requests({charts: {days, series}}: Shown): Html {
 const means = ({counts, amounts}: ChartSeries): (string | null)[] =>
   counts.map((count, day) => (count > 0 ? (Number(amounts[day]) / count / 1000).toFixed(1) : null))
 
+const sum = (counts: readonly number[] = []) => counts.reduce((all, count) => all + count, 0)
+
+/** How many of the attempts succeeded. */
+function rate(delivered: readonly number[] = [], failed: readonly number[] = []): string | undefined {
+  const all = sum(delivered) + sum(failed)
+  return all === 0 ? undefined : `${((100 * sum(delivered)) / all).toFixed(1)} %`
+}
+
+/** Attempts, because a delivery ends only days after the first one that failed. */
 function webhooks({charts: {days, series}, endpoints}: Shown): Html {
   const charts = endpoints.flatMap(({id, url}) => {
-    const [delivered, failed] = [series.find(isAbout('delivered', id)), series.find(isAbout('undelivered', id))]
-    const parts: Series[] = [
-      ...(delivered ? [{name: 'delivered', tone: 'good', values: delivered.counts.map(String)} as const] : []),
-      ...(failed ? [{name: 'failed', tone: 'bad', values: failed.counts.map(String)} as const] : []),
-    ]
+    const [delivered, failed, lost] = ['delivered', 'failed_attempts', 'undelivered'].map(name =>
+      series.find(isAbout(name, id)),
+    )
+    const part = (found: ChartSeries | undefined, name: string, tone: Tone): Series[] =>
+      found ? [{name, tone, values: found.counts.map(String)}] : []
+    const attempts = [...part(delivered, 'succeeded', 'good'), ...part(failed, 'failed', 'bad')]
+    const lastDay = rate(delivered?.counts.slice(-1), failed?.counts.slice(-1))
+    const note = `Succeeded: ${rate(delivered?.counts, failed?.counts) ?? 'none'}${lastDay ? `; ${lastDay} today` : ''}`
     return [
-      parts.length > 0 && chart({title: `Deliveries to ${url}`, unit: 'deliveries', days, series: parts}),
+      attempts.length > 0 &&
+        chart({title: `Attempts to deliver to ${url}`, unit: 'attempts', days, series: attempts, note}),
+      lost &&
+        chart({
+          title: `Deliveries to ${url} that failed for good`,
+          unit: 'deliveries',
+          days,
+          series: part(lost, 'failed for good', 'bad'),
+        }),
       delivered &&
         chart({
           title: `Time until they were delivered to ${url}, on average`,

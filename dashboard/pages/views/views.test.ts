@@ -440,6 +440,13 @@ describe('what pages say', () => {
   const chartsOf = (...series: ReturnType<typeof chartOf>[]) =>
     chartsPage({charts: {days: ['2026-11-01', '2026-11-02'], series}, days: 30, endpoints: [endpoint], chains})
 
+  test('an endpoint that fails is seen in the charts before a delivery has failed for good, with the share that succeeded', () => {
+    const failing = chartsOf(chartOf('delivered', 'x', [3, 1]), chartOf('failed_attempts', 'x', [0, 4]))
+    expect(readingOf(failing)).toContain('at most 5 attempts, on 2026-11-02 Succeeded: 50.0 %; 20.0 % today')
+    expect(page(failing)).toContain('<title>2026-11-02: 4 attempts failed</title>')
+    expect(readingOf(chartsOf(chartOf('failed_attempts', 'x', [0, 4])))).toContain('Succeeded: 0.0 %; 0.0 % today')
+  })
+
   test('a balance below zero is drawn, and the values at the top, in the middle and at the bottom stand beside it', () => {
     const shown = chartsOf(chartOf('balance', 'ETH:USDC', [30, -10]))
     expect(readingOf(shown)).toContain('at most 30 USDC, on 2026-11-01; at least -10 USDC, on 2026-11-02 30 10 -10')

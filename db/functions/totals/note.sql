@@ -1,11 +1,12 @@
 -- Notes what changes a merchant's totals (app.running_total), in the transaction that causes it: triggers on the ledger, on changes of balances, on the
--- fee of a merchant, on payment requests and on deliveries. How long deposits took to be final is noted where they become it (deposits/finalise.sql).
+-- fee of a merchant, on payouts, on payment requests and on deliveries. How long deposits took to be final is noted where they become it
+-- (deposits/finalise.sql), and attempts to deliver that failed where they are stored (webhooks/attempts.sql).
 --
 -- Promises: a movement has the time of its entry of the ledger. What a payout claims is its net and its fee, and comes back as these if it fails; what
 -- was paid after all (app.decide_second_payment) is an adjustment.
 -- Locks: none. The rows are new ones, so that two changes never wait for each other.
 
-lock table app.merchant, app.payment_request, app.balance_delta, app.ledger_entry, app.delivery in share row exclusive mode;
+lock table app.payout, app.merchant, app.payment_request, app.balance_delta, app.ledger_entry, app.delivery in share row exclusive mode;
 
 -- A version without these triggers may have run on this schema: what it did is in the ledger, and the totals are made of that again.
 do $$ begin
@@ -82,6 +83,27 @@ begin
 end $$;
 comment on function app.note_fee is 'Trigger: notes the fee of a merchant.';
 create or replace trigger note_fee after insert or update of fee_bps on app.merchant for each row execute function app.note_fee();
+
+-- Without this trigger, payouts were completed and not noted.
+do $$ begin
+  if exists (select from pg_trigger where tgname = 'note_paid' and tgrelid = 'app.payout'::regclass) then return; end if;
+  delete from app.running_total where series = 'paid';
+  delete from app.total_change where series = 'paid';
+  insert into app.total_change (merchant_id, series, about, at, count, amount)
+  select p.merchant_id, 'paid', p.chain || ':' || p.token, app.end_of_quarter(p.finished_at) - interval '15 minutes', count(*), sum(p.net)
+  from app.payout p where p.status = 'completed' group by p.merchant_id, p.chain, p.token, app.end_of_quarter(p.finished_at);
+end $$;
+
+create or replace function app.note_paid() returns trigger
+language plpgsql set search_path = pg_catalog as $$
+begin
+  insert into app.total_change (merchant_id, series, about, at, count, amount)
+  values (new.merchant_id, 'paid', new.chain || ':' || new.token, app.posting_time(), 1, new.net);
+  return null;
+end $$;
+comment on function app.note_paid is 'Trigger: notes a payout that is completed.';
+create or replace trigger note_paid after update of status on app.payout for each row
+  when (new.status = 'completed' and old.status <> 'completed') execute function app.note_paid();
 
 create or replace function app.note_requests() returns trigger
 language plpgsql set search_path = pg_catalog as $$

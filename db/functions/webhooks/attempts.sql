@@ -37,6 +37,10 @@ begin
       next_attempt_at = case when r.error is not null then at + r.wait_ms * interval '1 millisecond' end,
       finished_at = case when r.error is null or r.wait_ms is null then at end
     from result r where d.id = r.delivery_id and d.id = any(deliveries) and d.status = 'pending' and d.attempts = r.number - 1
+  ), noted as (
+    insert into app.total_change (merchant_id, series, about, at, count, amount)
+    select w.merchant_id, 'failed_attempts', app.public_id('whe', w.id), at, count(*), 0
+    from result r join app.webhook_endpoint w on w.id = of_endpoint where r.error is not null group by w.id
   ), last as ( -- no answer at all says nothing about 410
     select coalesce(max(n) filter (where error is null), 0) as success, coalesce(max(n) filter (where response_status <> 410), 0) as other from result
   )
