@@ -6845,7 +6845,7 @@ CREATE OR REPLACE FUNCTION dashboard.not_credited(merchant uuid, of_sender text,
 CREATE OR REPLACE FUNCTION dashboard.note(who dashboard.audit_entry, action text, target text, detail text DEFAULT NULL::text) RETURNS void LANGUAGE sql SET search_path TO 'pg_catalog' as eb9e66e06d2254eb620e125e19197ee9;
 
 -- Balances, the newest deposits, payouts under way, endpoints, what needs a hand, and what is still missing.
-CREATE OR REPLACE FUNCTION dashboard.overview(token text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as e6f4e1215f991bc0e9e576939165307d;
+CREATE OR REPLACE FUNCTION dashboard.overview(token text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 81e6a185fb20477283bf3b9bdb2963ba;
 
 -- An address of ours on the chain, which shows the network that a new payout address must be of; null before custody has made one.
 CREATE OR REPLACE FUNCTION dashboard.own_address(token text, of_chain text) RETURNS text LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 83599830fd0d4925b4b464e75ca39b7b;
@@ -6975,6 +6975,9 @@ CREATE OR REPLACE FUNCTION dashboard.subject_of(event_type text) RETURNS TABLE(k
 
 -- Sends an example of an event; returns the id of its delivery.
 CREATE OR REPLACE FUNCTION dashboard.test_webhook(token text, request uuid, public_id text, of_type text) RETURNS json LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as adc1d3d95582cb05e5aba3c4326f6605;
+
+-- How many, and how much, became final, was paid out, and was asked for and paid with payment requests today, and on the same day of the last week up to the same time of day.
+CREATE OR REPLACE FUNCTION dashboard.today(token text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as fd88f1da446768290f1d5e4ef02db28b;
 
 -- Changes an endpoint; null leaves a value as it is.
 CREATE OR REPLACE FUNCTION dashboard.update_webhook_endpoint(token text, request uuid, public_id text, url text, event_types text[], enable boolean) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 2f836159e4a4ef9df48f14b477211529;
@@ -7490,6 +7493,7 @@ grant execute on function dashboard.statement_list(text,jsonb,text,integer) to s
 grant execute on function dashboard.statement_rows(text,jsonb,numeric,integer) to sluice_dashboard;
 grant execute on function dashboard.statements(text,text,text) to sluice_dashboard;
 grant execute on function dashboard.test_webhook(text,uuid,text,text) to sluice_dashboard;
+grant execute on function dashboard.today(text) to sluice_dashboard;
 grant execute on function dashboard.update_webhook_endpoint(text,uuid,text,text,text[],boolean) to sluice_dashboard;
 grant execute on function dashboard.user_not_credited(text,text) to sluice_dashboard;
 grant execute on function dashboard.user_of(text,text) to sluice_dashboard;

@@ -450,23 +450,27 @@ describe('payment requests', () => {
     ])
   })
 
-  test('one that ended with too little is on the overview for a week', async () => {
+  test('one that ended with too little is on the overview for two weeks, and its list has exactly those', async () => {
     const externalId = `${await prefixOf()}-1`
     await data.createPaymentRequest(request(), {...asked, externalId})
     const {address} = await data.paymentRequest(externalId)
     await money.deposit(address, 20_000_000)
-    const underpaid = async () => (await data.overview()).underpaid_count
-    expect(await underpaid()).toBe(0)
-    const expire = (ago: string) =>
-      money.db.rows(`update app.payment_request set expires_at = now() - $2::interval where external_id = $1`, [
-        externalId,
-        ago,
-      ])
-    await expire('1 s')
+    const underpaid = async () => {
+      const {underpaid_count, underpaid_since} = await data.overview()
+      const {items} = await data.paymentRequests({status: ['underpaid'], from: underpaid_since})
+      return [underpaid_count, ...items.map(({external_id}) => external_id)]
+    }
+    expect(await underpaid()).toEqual([0])
+    const make = (ago: string) =>
+      money.db.rows(
+        `update app.payment_request set created_at = now() - $2::interval, expires_at = now() - $2::interval + interval '1 h' where external_id = $1`,
+        [externalId, ago],
+      )
+    await make('13 days')
     await money.db.rows(`select app.refresh_payment(id) from app.payment_request where external_id = $1`, [externalId])
-    expect(await underpaid()).toBe(1)
-    await expire('8 days')
-    expect(await underpaid()).toBe(0)
+    expect(await underpaid()).toEqual([1, externalId])
+    await make('15 days')
+    expect(await underpaid()).toEqual([0])
   })
 
   test('what the API refuses is refused, and the same form sent again makes nothing', async () => {
@@ -659,6 +663,17 @@ describe('what people look for', () => {
     const test = await data.testEndpoint(request(), id, 'payout.failed')
     const {event_id} = await data.delivery(id, test.id)
     expect(await data.search(event_id)).toMatchObject([{kind: 'delivery', id: test.id, endpoint_id: id}])
+  })
+
+  test('all payouts that wait are on the overview, and no other one', async () => {
+    await money.deposit(shop.address, 20_000_000)
+    const payout = await money.claim(shop)
+    expect((await data.overview()).waiting).toEqual([])
+    await money.db.rows(
+      `update app.payout set waiting_reason = 'not_whitelisted', waiting_since = clock_timestamp() where id = $1`,
+      [payout],
+    )
+    expect((await data.overview()).waiting).toMatchObject([{net: '19.8', waiting: {code: 'address_not_whitelisted'}}])
   })
 
   test('a payout that waits for the whitelist says from when on its address is there, once the operator has put it there', async () => {

@@ -170,6 +170,8 @@ export const Overview = z.object({
   balances: z.array(Balance),
   deposits: z.array(Deposit),
   payouts: z.array(Payout),
+  /** Those of all that are under way that wait for something. */
+  waiting: z.array(Payout),
   endpoints: z.array(Endpoint),
   /** Whether there is any, for what to do next. */
   has_keys: z.boolean(),
@@ -178,7 +180,8 @@ export const Overview = z.object({
   /** A payout address is on the whitelist. */
   has_whitelisted: z.boolean(),
   has_payment_requests: z.boolean(),
-  /** Payment requests that ended with too little in the last seven days; at most 100 are counted. */
+  /** Payment requests that were made on this day or later and ended with too little; at most 100 are counted. */
+  underpaid_since: z.string(),
   underpaid_count: z.int(),
 })
 export type Overview = z.infer<typeof Overview>
@@ -197,6 +200,23 @@ export type ChartSeries = z.infer<typeof ChartSeries>
 /** The last days, such as 2026-11-25, and what there was on each. */
 export const Charts = z.object({days: z.array(z.string()), series: z.array(ChartSeries)})
 export type Charts = z.infer<typeof Charts>
+
+/** What there was today, and a week ago up to the same time of day. */
+export const Today = z.object({
+  compared_with: timestamp,
+  series: z.array(
+    z.object({
+      series: z.enum(['deposit', 'paid', 'requests']),
+      /** CHAIN:TOKEN of money; else a status. */
+      about: z.string(),
+      count: z.int(),
+      past_count: z.int(),
+      amount: z.string(),
+      past_amount: z.string(),
+    }),
+  ),
+})
+export type Today = z.infer<typeof Today>
 
 /** What the payment page shows of the merchant; null is as without. */
 export const Brand = z.object({
@@ -299,6 +319,7 @@ export class Data {
   overview = () => this.#call(Overview, 'overview')
   /** These series of app.running_total, of so many days up to today. */
   charts = (series: string[], days: number) => this.#call(Charts, 'charts', series, days)
+  today = () => this.#call(Today, 'today')
   deposits = (asked: Asked, before?: string): Promise<Page<Deposit>> =>
     this.#call(pageOf(Deposit), 'deposit_list', asked, before ?? null, pageSize)
   deposit = (id: string) => this.#call(DepositDetail, 'deposit', id)

@@ -9,6 +9,7 @@ import {afterAll, beforeAll, expect, test} from 'vitest'
 import {signIn} from '../../test/support/dashboard.ts'
 import type {Money} from '../../test/support/money.ts'
 import {PagesServer} from '../../test/support/pages-server.ts'
+import {PaymentRequests} from '../../test/support/payment-requests.ts'
 import type {TestUser} from '../../test/support/people.ts'
 import {Data} from './data.ts'
 
@@ -173,6 +174,42 @@ test('charts show a payout when it is completed, and nothing of one that is unde
   expect(await paid()).toEqual([[1, '9.9']])
   await money.db.rows('select app.fold_totals()')
   expect(await paid()).toEqual([[1, '9.9']])
+})
+
+test('today is compared with the same day last week up to the same time of day: what was received, paid out and asked for', async () => {
+  const merchant = await money.merchant()
+  const token = (await signIn(money.db, merchant.merchantId)).token
+  const other = new Data(site.pool, token)
+  const behind = new Date().getUTCHours() - 12 // so that it is about noon
+  await money.db.rows('update app.merchant set time_zone = $2 where id = $1', [
+    merchant.merchantId,
+    `Etc/GMT${behind < 0 ? behind : `+${behind}`}`,
+  ])
+  await money.deposit(merchant.address, 10_000_000)
+  const requests = await PaymentRequests.open(money.db)
+  const made = await requests.create(money.api, merchant.merchantId, {amount: 2_000_000})
+  await money.deposit(made.address, 2_000_000)
+  const {compared_with} = await other.today()
+  expect((Date.now() - Date.parse(compared_with)) / 86_400_000).toBeCloseTo(7, 1)
+  const note = (series: string, about: string, at: string, amount: number) =>
+    money.db.rows(
+      `insert into app.total_change (merchant_id, series, about, at, count, amount) values ($1, $2, $3, $4::timestamptz + $5::interval, 1, $6)`,
+      [merchant.merchantId, series, about, compared_with, at, amount],
+    )
+  await note('deposit', 'ETH:USDC', '-1 second', 5_000_000)
+  await note('deposit', 'ETH:USDC', '1 second', 3_000_000)
+  await note('deposit', 'ETH:USDC', '-1 day', 4_000_000)
+  await note('paid', 'ETH:USDC', '-1 second', 7_000_000)
+  await note('requests', 'made', '-1 second', 0)
+  const shown = (await other.today()).series.map(({series, about, ...of}) => [series, about, ...Object.values(of)])
+  expect(shown).toEqual([
+    ['deposit', 'ETH:USDC', 2, 1, '12', '5'],
+    ['paid', 'ETH:USDC', 0, 1, '0', '7'],
+    ['requests', 'made', 1, 1, '0', '0'],
+    ['requests', 'paid', 1, 0, '0', '0'],
+  ])
+  const text = await buffer(await site.ask('/', {token}))
+  expect(text.toString()).toMatch(/USDC on Ethereum [^<]+, received<.*12<.*5<.*Payment requests paid/s)
 })
 
 test('charts count the attempts to deliver that failed, while the delivery is still pending', async () => {

@@ -9,8 +9,8 @@ import {overviewPage, overviewPart} from '../views/overview.ts'
 export function overview(app: App, context: Context): void {
   const chains = chainsOf(context)
   const shown = async ({data, me}: FastifyRequest) => {
-    const [overview, week] = await Promise.all([data.overview(), weekOf(data)])
-    return {overview, week, chains, me, apiUrl: context.apiUrl}
+    const [overview, today] = await Promise.all([data.overview(), todayOf(data)])
+    return {overview, today, chains, me, apiUrl: context.apiUrl}
   }
 
   app.get('/api-docs', async (_request, reply) => reply.code(303).header('location', `${context.apiUrl}/docs`).send())
@@ -19,8 +19,8 @@ export function overview(app: App, context: Context): void {
 }
 
 /** Nothing while the totals of an older database are being made. */
-const weekOf = (data: Data) =>
-  data.charts(['deposit'], 8).catch((error: {code?: string}) => {
+const todayOf = (data: Data) =>
+  data.today().catch((error: {code?: string}) => {
     if (error.code !== 'SL503') throw error
-    return {days: [], series: []}
+    return undefined
   })

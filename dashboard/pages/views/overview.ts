@@ -1,20 +1,20 @@
 // The first page: what there is, what moves, and what to do next.
 
-import {type Html, html} from '../../../base/html.ts'
-import {apiDocs, button, card, command, facts, link, live, table} from '../../components.ts'
+import {type Html, html, type Part} from '../../../base/html.ts'
+import {apiDocs, button, card, command, facts, link, live, table, when} from '../../components.ts'
 import type {Chains} from '../chains.ts'
-import type {Balance, Charts, Endpoint, Me, Overview} from '../data.ts'
-import {counted, type View} from '../view.ts'
+import type {Balance, Endpoint, Me, Overview, Today} from '../data.ts'
+import {counted, urlOf, type View} from '../view.ts'
 import {depositTable} from './deposits.ts'
-import {bigAmount, isHeldBack, newPayoutPath, payoutTable} from './payouts.ts'
+import {bigAmount, isHeldBack, newPayoutPath, payoutTable, reason} from './payouts.ts'
 import {aboutPaymentRequests} from './search.ts'
 import {createUserLine} from './users.ts'
-import {disabledAlert, emptyWebhooks, health, lastDay} from './webhooks.ts'
+import {disabledAlert, emptyWebhooks, failingAlert, health, lastDay} from './webhooks.ts'
 
 interface Shown {
   overview: Overview
-  /** What became final today and on the seven days before. */
-  week: Charts
+  /** Absent while the totals of an older database are being made. */
+  today: Today | undefined
   chains: Chains
   me: Me
   apiUrl: string
@@ -31,13 +31,13 @@ export const overviewPart = (shown: Shown): Html => {
   const {balances, deposits, payouts, endpoints} = shown.overview
   const [newest] = deposits
   return html`<p role="status" class="unseen">${newest && `Newest deposit: ${newest.amount} ${newest.token}, ${newest.status}`}</p>
-${shown.me.suspended && html`<p class="alert">The operator has suspended this account. Ask the operator why.</p>`}${endpoints.map(disabledAlert)}${underpaidNotice(shown.overview)}${nextSteps(shown)}
+${shown.me.suspended && html`<p class="alert">The operator has suspended this account. Ask the operator why.</p>`}${needsAHand(shown.overview)}${nextSteps(shown)}
 <section aria-labelledby="balances"><h2 id="balances" class="section">Balances</h2>${
     balances.length
       ? html`<div class="tiles">${balances.map(balance => tile(balance, shown.chains))}</div>`
       : html`<div class="card empty"><p>Nothing to pay out yet. A balance is made of deposits that are final.</p></div>`
   }</section>
-${receivedToday(shown.week)}${card({
+${todaySoFar(shown)}${card({
   title: 'Deposits',
   action: deposits.length > 0 && link('/deposits', 'All deposits'),
   body: depositTable(
@@ -56,29 +56,47 @@ ${receivedToday(shown.week)}${card({
   })}</div>`
 }
 
-/** Today so far against the whole same day last week; nothing if both are empty. */
-function receivedToday({days, series}: Charts): Html | false {
-  const moved = series.filter(({amounts}) => amounts[0] !== '0' || amounts.at(-1) !== '0')
-  if (!moved.length) return false
+type Moved = Today['series'][number]
+
+/** Today so far against last week up to the same time of day; nothing if there is nothing. */
+function todaySoFar({today, chains}: Shown): Html | undefined {
+  if (!today?.series.length) return undefined
+  const of = (wanted: string) => today.series.filter(({series}) => series === wanted)
+  const compared = (now: Part, past: Part): Html =>
+    html`<strong class="digits">${now}</strong> <span class="soft small">(<span class="digits">${past}</span>)</span>`
+  const money = (what: string) => (moved: Moved) => {
+    const [chain, token] = moved.about.split(':') as [string, string]
+    return [`${token} on ${chains(chain).name}, ${what}`, compared(moved.amount, moved.past_amount)] as const
+  }
   return card({
-    title: 'Final today',
+    title: 'Today so far',
     action: link('/charts', 'Charts'),
-    body: facts(
-      moved.map(({about, amounts}) => {
-        const [chain, token] = about.split(':')
-        return [
-          `${token} on ${chain}`,
-          html`<strong class="digits">${amounts.at(-1)}</strong> <span class="soft small">so far; <span class="digits">${amounts[0]}</span> on ${days[0]}, the same day last week</span>`,
-        ] as const
-      }),
-    ),
+    body: html`<p class="soft small">In brackets: the same day last week, until ${when(today.compared_with)}.</p>${facts(
+      [
+        ...of('deposit').map(money('received')),
+        ...of('paid').map(money('paid out')),
+        ...of('requests').map(
+          ({about, count, past_count}) => [`Payment requests ${about}`, compared(count, past_count)] as const,
+        ),
+      ],
+    )}`,
   })
 }
 
-/** Somebody has paid, and got nothing: only the merchant can make that good. */
-const underpaidNotice = ({underpaid_count: count}: Overview) =>
-  count > 0 &&
-  html`<p class="notice wait">${count < 100 ? counted(count, 'payment request') : '100 or more payment requests'} ended with too little in the last seven days. ${link('/payment-requests?status=underpaid', 'See which')}</p>`
+/** What only the merchant can make good; nothing if there is none. */
+function needsAHand({endpoints, waiting, underpaid_count: count, underpaid_since: since}: Overview): Html | undefined {
+  const all = [
+    ...endpoints.map(disabledAlert),
+    ...endpoints.map(failingAlert),
+    ...waiting.map(
+      payout =>
+        html`<p class="notice wait">A ${link(`/payouts/${payout.id}`, `payout of ${payout.net} ${payout.token} on ${payout.chain}`)} waits. ${reason(payout)}</p>`,
+    ),
+    count > 0 &&
+      html`<p class="notice wait">${count < 100 ? counted(count, 'payment request') : '100 or more payment requests'} of the last two weeks ended with too little. ${link(urlOf('/payment-requests', {status: 'underpaid', from: since}), 'See which')}</p>`,
+  ].filter(Boolean)
+  return all.length ? card({title: 'Needs a hand', body: html`${all}`}) : undefined
+}
 
 const tile = (balance: Balance, chains: Chains) =>
   html`<article class="card tile" id="balance-${balance.chain}-${balance.token}"><h3>${balance.token}<span class="soft"> on ${chains(balance.chain).name}</span></h3>

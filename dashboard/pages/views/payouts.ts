@@ -51,7 +51,7 @@ export const newPayoutPath = ({chain, token}: {chain: string; token: string}): s
   urlOf('/payouts/new', {chain, token})
 
 /** Why it waits, or why it failed. */
-const reason = (payout: Payout): string | null =>
+export const reason = (payout: Payout): string | null =>
   payout.waiting ? whatFor(payout) : payout.error && sentence(payout.error.message)
 
 /** What it waits for, in a sentence. Whoever is on the whitelist already waits for a time, not for the operator. */

@@ -6,7 +6,7 @@ import type {PayoutPart} from '../../../reading/payouts.ts'
 import type {Statement, StatementLine} from '../../../reading/statements.ts'
 import {page} from '../../layout.ts'
 import type {ShownChain} from '../chains.ts'
-import type {AuditEntry, Endpoint, Me, Overview, PaymentRequestDetail, PayoutDetail} from '../data.ts'
+import type {AuditEntry, Endpoint, Me, Overview, PaymentRequestDetail, PayoutDetail, Today} from '../data.ts'
 import type {View} from '../view.ts'
 import {apiKeysPage, createdApiKeyPage, newApiKeyPage, revokeKeyPage} from './api-keys.ts'
 import {auditLogPage} from './audit-log.ts'
@@ -164,12 +164,14 @@ function thingsOf(text: string) {
     balances: [balance, {...balance, refusal: null}],
     deposits: [deposit],
     payouts: [payout],
+    waiting: [payout],
     endpoints: [endpoint],
     has_keys: false,
     has_users: false,
     has_addresses: false,
     has_whitelisted: false,
     has_payment_requests: true,
+    underpaid_since: text,
     underpaid_count: 1,
   }
   const request: PaymentRequestDetail = {
@@ -204,6 +206,14 @@ function thingsOf(text: string) {
       {series: 'delivered', about: text, counts: [1, 2], amounts, amounts_at_end: amounts},
     ],
   }
+  const moved = {about: `${text}:${text}`, count: 1, past_count: 2, amount: text, past_amount: text}
+  const today: Today = {
+    compared_with: at,
+    series: [
+      {series: 'deposit', ...moved},
+      {series: 'requests', ...moved},
+    ],
+  }
   const statement: Statement = {
     ...{chain: 'ETH', token: text, opening_balance: text, deposits: text, deposits_lost: text, payouts: text},
     ...{fees: text, adjustments: text, closing_balance: text, held_back: text, payouts_under_way: text},
@@ -212,7 +222,7 @@ function thingsOf(text: string) {
     ...{created_at: at, chain: 'ETH', token: text, type: 'deposit', amount: text, deposit_id: text, user_id: text},
     ...{external_ref: text, external_id: text, payout_id: null, txid: text},
   }
-  const money = {week, statement, line}
+  const money = {week, today, statement, line}
   return {chain, chains, me, delivery, deposit, payout, parts, endpoint, key, address, audit, overview, request, money}
 }
 
@@ -228,9 +238,9 @@ const listOf = (text?: string) => ({
 function viewsOf(text: string): View[] {
   const {chain, chains, me, delivery, deposit, payout, parts, endpoint, key, address, audit, overview, request, money} =
     thingsOf(text)
-  const {week, statement, line} = money
+  const {week, today, statement, line} = money
   return [
-    overviewPage({overview, week, chains, me, apiUrl: text}),
+    overviewPage({overview, today, chains, me, apiUrl: text}),
     chartsPage({charts: week, days: 30, endpoints: [endpoint], chains}),
     statementsPage({
       ...{
@@ -487,7 +497,7 @@ describe('what pages say', () => {
     const shown = (disabled_reason: string | null) =>
       readingOf(
         overviewPage({
-          week: {days: [], series: []},
+          today: undefined,
           overview: {
             ...overview,
             endpoints: [{...endpoint, disabled_at: disabled_reason === null ? null : at, disabled_reason}],
@@ -504,10 +514,26 @@ describe('what pages say', () => {
     for (const reason of ['merchant', null]) expect(shown(reason)).not.toContain('Nothing is sent to')
   })
 
+  test('the overview gathers what needs a hand: endpoints that fail, payouts that wait, and requests with too little', () => {
+    const shown = (changes: Partial<Overview>) =>
+      overviewPage({overview: {...overview, ...changes}, today: undefined, chains, me, apiUrl: 'x'})
+    const some = shown({
+      endpoints: [{...endpoint, disabled_at: null}],
+      waiting: [{...payout, waiting: {code: 'custody_unavailable', message: 'custody does not answer', since: at}}],
+      underpaid_since: '2026-11-16',
+      underpaid_count: 3,
+    })
+    expect(readingOf(some)).toMatch(
+      /Needs a hand Nothing gets to x since 2026-11-25 03:41:09 UTC\..* A payout of x x on ETH waits\. Custody does not answer\. 3 payment requests/,
+    )
+    expect(page(some)).toContain('href="/payment-requests?status=underpaid&amp;from=2026-11-16"')
+    expect(readingOf(shown({endpoints: [], waiting: [], underpaid_count: 0}))).not.toContain('Needs a hand')
+  })
+
   test('setting up is not over before a payout address is on the whitelist, and the present step has the main button', () => {
     const done = {...overview, has_keys: true, has_users: true, has_addresses: true}
     const shown = (changes: Partial<Overview>) =>
-      overviewPage({overview: {...done, ...changes}, week: {days: [], series: []}, chains, me, apiUrl: 'x'})
+      overviewPage({overview: {...done, ...changes}, today: undefined, chains, me, apiUrl: 'x'})
     expect(page(shown({}))).toContain('<a class="button " href="/payout-addresses">See the command</a>')
     expect(readingOf(shown({has_whitelisted: true}))).not.toContain('Have it put on the whitelist')
     expect(page(shown({has_keys: false}))).toContain(

@@ -58,6 +58,11 @@ export const disabledAlert = ({id, url, disabled_at, disabled_reason}: Endpoint)
     ? undefined
     : html`<p class="alert">Nothing is sent to ${link(`/webhooks/${id}`, url)} since ${when(disabled_at)}. ${reasons[disabled_reason ?? ''] ?? disabled_reason}</p>`
 
+export const failingAlert = ({id, url, disabled_at, failing_since}: Endpoint): Html | undefined =>
+  failing_since === null || disabled_at !== null
+    ? undefined
+    : html`<p class="alert">Nothing gets to ${link(`/webhooks/${id}`, url)} since ${when(failing_since)}. ${link(`/webhooks/${id}/deliveries`, 'See what it responds')}; after five days without a success it is disabled.</p>`
+
 export const lastDay = ({delivered, failed, pending}: Endpoint) =>
   `${delivered} delivered, ${failed} failed for good, ${pending} still being tried`
 

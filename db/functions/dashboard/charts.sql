@@ -32,6 +32,31 @@ end $$;
 comment on function dashboard.charts is 'For each of these series: how many and how much on each of the last days (of_days of them), and how much there was at the end of each.';
 grant execute on function dashboard.charts to sluice_dashboard;
 
+create or replace function dashboard.today(token text) returns json
+language plpgsql stable security definer set search_path = pg_catalog as $$
+declare
+  merchant uuid := dashboard.merchant_of(today.token);
+  zone text := (select m.time_zone from app.merchant m where m.id = merchant);
+  day timestamp := date_trunc('day', statement_timestamp() at time zone zone);
+  clock timestamptz := app.end_of_quarter(statement_timestamp()) - interval '15 minutes'; -- as exactly as totals are kept
+  past_clock timestamptz := ((clock at time zone zone) - interval '7 days') at time zone zone;
+begin
+  perform app.require_totals();
+  return (select json_build_object('compared_with', app.iso(past_clock), 'series', coalesce(json_agg(i order by i.series, i.about), '[]')) from (
+    select s.series, s.about, now.count - morning.count as count, past.count - past_morning.count as past_count,
+      coalesce(app.decimal(now.amount - morning.amount, a.decimals), '0') as amount,
+      coalesce(app.decimal(past.amount - past_morning.amount, a.decimals), '0') as past_amount
+    from dashboard.series_of(merchant) s left join app.asset a on a.chain || ':' || a.token = s.about
+    cross join lateral app.total_at(merchant, s.series, s.about, day at time zone zone) morning
+    cross join lateral app.total_at(merchant, s.series, s.about, 'infinity') now
+    cross join lateral app.total_at(merchant, s.series, s.about, (day - interval '7 days') at time zone zone) past_morning
+    cross join lateral app.total_at(merchant, s.series, s.about, past_clock) past
+    where s.series in ('deposit', 'paid') or (s.series = 'requests' and s.about in ('made', 'paid'))) i
+    where (i.count, i.past_count, i.amount, i.past_amount) <> (0, 0, '0', '0'));
+end $$;
+comment on function dashboard.today is 'How many, and how much, became final, was paid out, and was asked for and paid with payment requests today, and on the same day of the last week up to the same time of day.';
+grant execute on function dashboard.today to sluice_dashboard;
+
 -- Each is one step down the index, however many rows it has.
 create or replace function dashboard.series_of(merchant uuid) returns table (series text, about text)
 language sql stable rows 50 set search_path = pg_catalog as $$

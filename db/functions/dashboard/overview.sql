@@ -4,20 +4,26 @@
 
 create or replace function dashboard.overview(token text) returns json
 language plpgsql stable security definer set search_path = pg_catalog as $$
-declare merchant uuid := dashboard.merchant_of(token);
+declare
+  merchant uuid := dashboard.merchant_of(token);
+  -- Made so long ago, a request ended at least a week ago. The list can be asked for exactly these.
+  since text := (select (statement_timestamp() at time zone m.time_zone)::date - 14 from app.merchant m where m.id = merchant)::text;
+  under_way constant jsonb := '{"status": ["pending", "sweeping", "swept", "paying"]}';
 begin
   return json_build_object(
     'balances', (select coalesce(json_agg(dashboard.balance_item(b) order by b.chain, b.token), '[]') from app.merchant_balance b where b.merchant_id = merchant),
     'deposits', dashboard.deposit_list(token, '{}', null, 8) -> 'items',
-    'payouts', dashboard.payouts_of(merchant, '{"status": ["pending", "sweeping", "swept", "paying"]}', null, 8) -> 'items',
+    'payouts', dashboard.payouts_of(merchant, under_way, null, 8) -> 'items',
+    'waiting', (select coalesce(json_agg(dashboard.payout_item(p) order by p.seq desc), '[]') from app.asked_payouts(merchant, under_way, null, 100) p
+      where app.payout_waiting(p) is not null),
     'endpoints', dashboard.endpoints_of(merchant),
     'has_keys', exists (select from app.api_key k where k.merchant_id = merchant and k.revoked_at is null),
     'has_users', exists (select from app.user u where u.merchant_id = merchant),
     'has_addresses', exists (select from app.payout_address a where a.merchant_id = merchant),
     'has_whitelisted', exists (select from app.payout_address_state a where a.merchant_id = merchant and a.whitelisted),
     'has_payment_requests', dashboard.has_payment_requests(token),
-    'underpaid_count', (select count(*) from (select from app.payment_request r where r.merchant_id = merchant and r.status = 'underpaid'
-      and r.expires_at > now() - interval '7 days' limit 100) r));
+    'underpaid_since', since, 'underpaid_count', (select count(*) from app.asked_payment_requests(merchant,
+      dashboard.asked(merchant, jsonb_build_object('status', array['underpaid'], 'from', since)), null, 100)));
 end $$;
 comment on function dashboard.overview is 'Balances, the newest deposits, payouts under way, endpoints, what needs a hand, and what is still missing.';
 grant execute on function dashboard.overview to sluice_dashboard;
