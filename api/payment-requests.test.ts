@@ -693,6 +693,7 @@ test('GET shows what arrived: detected, paid with the transaction, overpaid, and
   const receipt = {
     txid: first,
     output_index: 0,
+    sender: expect.stringMatching(/^0x/),
     amount: '10',
     status: 'pending',
     confirmations: 1,

@@ -4348,7 +4348,7 @@ CREATE OR REPLACE FUNCTION app.read_events_after(of_merchant uuid, asked jsonb, 
 CREATE OR REPLACE FUNCTION app.read_lines(of_merchant uuid, asked jsonb, below numeric, size integer) RETURNS TABLE(place numeric, item json) LANGUAGE sql STABLE SECURITY DEFINER ROWS 50 SET search_path TO 'pg_catalog' as eca43d70be5b9cff71c45603189705e8;
 
 -- The current state of a merchant's payment request, with its receipts. Its amount outside of the body is what is to be sent now: 0 once enough was seen, and after its end.
-CREATE OR REPLACE FUNCTION app.read_payment_request(of_merchant uuid, of_external_id text) RETURNS SETOF app.payment_response LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 95692556b45c91f523dad3855614543c;
+CREATE OR REPLACE FUNCTION app.read_payment_request(of_merchant uuid, of_external_id text) RETURNS SETOF app.payment_response LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as c45fb7b91eeb62a32d73858c11a34718;
 
 -- The payment requests that are asked for, below a place, the newest first: the place of each, and its JSON.
 CREATE OR REPLACE FUNCTION app.read_payment_requests(of_merchant uuid, asked jsonb, below bigint, size integer) RETURNS TABLE(place bigint, item json) LANGUAGE sql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 3cdb01ae84b1c19ab67dd09074872c4b;

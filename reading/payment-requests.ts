@@ -49,6 +49,7 @@ const Receipt = z
   .object({
     txid,
     output_index: z.int().meta({description: 'Position inside the transaction.', examples: [3]}),
+    sender: address.describe('Who paid, as the chain says. Never pay back to it: it may belong to an exchange.'),
     amount: amount.meta({examples: ['25']}),
     status: z.enum(['pending', 'final']).meta({examples: ['final']}),
     confirmations: z.int().meta({

@@ -1660,6 +1660,11 @@ export interface components {
              */
             output_index: number;
             /**
+             * @description Who paid, as the chain says. Never pay back to it: it may belong to an exchange.
+             * @example 0x70997970C51812dc3A010C7d01b50e0d17dc79C8
+             */
+            sender: string;
+            /**
              * @description The payout that collected it; null until then.
              * @example null
              */
@@ -2677,6 +2682,7 @@ export interface operations {
                      *           {
                      *             "txid": "0x5c504ed432cb51138bcf09aa5e8a410dd4a1e204ef84bfed1be16dfba1b22060",
                      *             "output_index": 3,
+                     *             "sender": "0x70997970C51812dc3A010C7d01b50e0d17dc79C8",
                      *             "amount": "25",
                      *             "status": "final",
                      *             "confirmations": 12,
@@ -2743,6 +2749,7 @@ export interface operations {
                      *           {
                      *             "txid": "0x5c504ed432cb51138bcf09aa5e8a410dd4a1e204ef84bfed1be16dfba1b22060",
                      *             "output_index": 3,
+                     *             "sender": "0x70997970C51812dc3A010C7d01b50e0d17dc79C8",
                      *             "amount": "25",
                      *             "status": "final",
                      *             "confirmations": 12,

@@ -188,10 +188,10 @@ function steps(request: PaymentRequestDetail, chain: ShownChain): Step[] {
   const past: Step[] = [
     {at: created_at, title: 'Made', tone: 'good'},
     ...receipts.map(
-      ({txid, amount, status: state, confirmations, late, created_at: at, settlement_id}): Step => ({
+      ({txid, sender, amount, status: state, confirmations, late, created_at: at, settlement_id}): Step => ({
         at,
         title: `${amount} ${token} came${late ? ', late' : ''}`,
-        text: html`${state === 'final' ? 'Final.' : `${counted(confirmations, 'confirmation')}${chain.needed ? ` of ${chain.needed}` : ''}.`} ${transaction(txid, chain)}${
+        text: html`${state === 'final' ? 'Final.' : `${counted(confirmations, 'confirmation')}${chain.needed ? ` of ${chain.needed}` : ''}.`} ${transaction(txid, chain)}<br>From ${copyable(sender, 'sender')}${
           settlement_id !== null && html`<br>Collected by a ${link(`/payouts/${settlement_id}`, 'payout')}.`
         }`,
         tone: state === 'final' ? 'good' : 'wait',

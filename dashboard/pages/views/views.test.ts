@@ -182,7 +182,7 @@ function thingsOf(text: string) {
     ...{amount_missing: text, late: true, txid: text, paid_at: at, created_at: at, cancelled_at: at},
     receipts: [
       {
-        ...{txid: text, output_index: 0, amount: text, status: 'final', confirmations: 1, late: true},
+        ...{txid: text, output_index: 0, sender: text, amount: text, status: 'final', confirmations: 1, late: true},
         ...{settlement_id: text, created_at: at},
       },
     ],

@@ -15,7 +15,7 @@ language sql stable security definer set search_path = pg_catalog as $$
       r.late, r.txid, app.iso(r.paid_at) as paid_at, app.iso(r.created_at) as created_at, app.iso(r.expires_at) as expires_at,
       app.iso(r.cancelled_at) as cancelled_at, r.metadata, r.return_url, r.page_token,
       (select coalesce(json_agg(row_to_json(i) order by c.seq), '[]') from app.receipt c cross join lateral (
-        select c.txid, c.output_index, app.decimal(c.amount, a.decimals) as amount, c.status,
+        select c.txid, c.output_index, c.sender, app.decimal(c.amount, a.decimals) as amount, c.status,
           app.confirmations(r.chain, c.block_height) as confirmations, c.late,
           app.public_id('pay', c.settlement_id) as settlement_id, app.iso(c.created_at) as created_at) i
         where c.payment_request_id = r.id) as receipts
