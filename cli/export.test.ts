@@ -352,22 +352,33 @@ test('an export waits for a slow reader, and ends quietly when the reader has ha
   expect({code, errors: stderr.match(/sluice:.*/g)}).toEqual({code: 0, errors: null})
 })
 
-test("a merchant's statement is its lines between the balances at the end and at the beginning, and adds up", async () => {
+test("a merchant's statement is, asset by asset, its lines between the balances at the beginning and at the end, with their sums", async () => {
   const period = ['--from', '2026-07-01', '--to', '2026-08-01']
   const {code, stdout, stderr} = await sluice('export', 'statement', '--merchant', 'acme', ...period)
   expect(code, stderr).toBe(0)
   const [headings, ...lines] = stdout.trimEnd().split('\n')
-  expect(headings).toBe('chain,token,created_at,type,amount,deposit_id,user_external_ref,external_id,payout_id,txid')
+  expect(headings).toBe(
+    'chain,token,created_at,type,amount,deposit_id,user_external_ref,external_id,payout_id,txid,payout_address,payout_status,day',
+  )
   const rows = lines.map(line => line.split(','))
   const pol = rows.filter(([, token]) => token === 'POL').map(([, , at, type, amount]) => [at, type, amount])
   expect(pol).toEqual([
-    ['2026-08-01T00:00:00.000000Z', 'closing_balance', '0'],
-    ['2026-07-01T11:15:00.000000Z', 'fee', '-0.155'],
-    ['2026-07-01T11:15:00.000000Z', 'payout', '-15.345'],
-    ['2026-07-01T08:00:13.750000Z', 'deposit', '3'],
-    ['2026-07-01T08:00:13.750000Z', 'deposit', '12.5'],
     ['2026-07-01T00:00:00.000000Z', 'opening_balance', '0'],
+    ['2026-07-01T08:00:13.750000Z', 'deposit', '12.5'],
+    ['2026-07-01T08:00:13.750000Z', 'deposit', '3'],
+    ['2026-07-01T11:15:00.000000Z', 'payout', '-15.345'],
+    ['2026-07-01T11:15:00.000000Z', 'fee', '-0.155'],
+    ['2026-08-01T00:00:00.000000Z', 'sum_of_deposits', '15.5'],
+    ['2026-08-01T00:00:00.000000Z', 'sum_of_payouts', '-15.345'],
+    ['2026-08-01T00:00:00.000000Z', 'sum_of_fees', '-0.155'],
+    ['2026-08-01T00:00:00.000000Z', 'held_back', '0'],
+    ['2026-08-01T00:00:00.000000Z', 'payouts_under_way', '15.345'],
+    ['2026-08-01T00:00:00.000000Z', 'closing_balance', '0'],
   ])
+  const [paid] = rows.filter(([, token, , type]) => token === 'POL' && type === 'payout')
+  expect(paid!.slice(10)).toEqual([expect.stringMatching(/^0x/), 'pending', '2026-07-01'])
+  const assets = rows.map(([chain, token]) => `${chain} ${token}`)
+  expect(assets).toEqual([...assets].sort())
   expect(rows.map(([, , , type]) => type).filter(type => type?.endsWith('_balance'))).toHaveLength(6)
   const file = inHome('statement.parquet')
   const parquet = await sluice(
@@ -381,10 +392,10 @@ test("a merchant's statement is its lines between the balances at the end and at
     '--out',
     file,
   )
-  expect(parquet.stdout).toBe(`${rows.length} rows of statement are in ${file}.\n`)
+  expect(parquet.stdout).toBe(`${rows.length} rows of statement are in ${file}. Its days are those of UTC.\n`)
   const duckdb = await newDuckDb()
   expect(await duckdb.rows(`select count(*), sum(amount) from '${file}' where token = 'POL'`)).toEqual([
-    [6n, expect.anything()],
+    [11n, expect.anything()],
   ])
   duckdb.close()
   for (const [words, why] of [
@@ -401,6 +412,25 @@ test("a merchant's statement is its lines between the balances at the end and at
       stdout: '',
       stderr: `sluice: ${why}\n`,
     })
+})
+
+test('a day of a statement begins where the merchant is; a time is one in UTC; its times stay in UTC', async () => {
+  const zone = (name: string) => db.rows(`update app.merchant set time_zone = $1 where prefix = 'acme'`, [name])
+  await zone('America/New_York')
+  const edges = async (from: string, to: string) => {
+    const {stdout, stderr} = await sluice('export', 'statement', '--merchant', 'acme', '--from', from, '--to', to)
+    const pol = stdout.split('\n').filter(line => line.startsWith('POLYGON,POL,'))
+    return [pol[0], pol.at(-1), stderr].map(line =>
+      line
+        ?.split(',')
+        .filter((_, n) => n === 2 || n === 12)
+        .join(' '),
+    )
+  }
+  const [first, last] = ['2026-07-01T04:00:00.000000Z 2026-07-01', '2026-08-01T04:00:00.000000Z 2026-07-31']
+  expect(await edges('2026-07-01', '2026-08-01')).toEqual([first, last, ''])
+  expect(await edges('2026-07-01T04:00:00Z', '2026-08-01T04:00Z')).toEqual([first, last, ''])
+  await zone('UTC')
 })
 
 test('an interrupted export leaves no file', async () => {

@@ -58,7 +58,7 @@ const formats = ['csv', 'spreadsheet', 'parquet'] as const
 type Format = (typeof formats)[number]
 
 interface Wanted {
-  /** In the form of ISO 8601, in UTC. */
+  /** A day, or a time in UTC, in the form of ISO 8601. */
   from?: string
   to?: string
 }
@@ -83,13 +83,13 @@ export function addExportCommand(program: Command): void {
       'after',
       [
         '\nViews, with the column that --from and --to filter by:',
-        `  ${'statement'.padEnd(20)} created_at (of one merchant: --merchant, --from and --to)`,
+        `  ${'statement'.padEnd(20)} created_at (of one merchant: --merchant, --from and --to; its days begin in its time zone)`,
         ...Object.entries(views).map(([view, column]) => `  ${view.padEnd(20)} ${column ?? '(no --from, no --to)'}`),
       ].join('\n'),
     )
     .argument('<view>', 'the view')
-    .option('--from <time>', 'from this day or time on, in UTC', utcTime)
-    .option('--to <time>', 'before this day or time, in UTC', utcTime)
+    .option('--from <time>', 'from this day or time on, in UTC; statement: a day of the merchant', dayOrTime)
+    .option('--to <time>', 'before this day or time, in UTC; statement: a day of the merchant', dayOrTime)
     .addOption(
       new Option(
         '--format <format>',
@@ -123,7 +123,8 @@ async function exportView(ownerUrl: string, given: string, options: Options): Pr
     const copy: CopyTo = (open, signal) => copied(client, {source, options, open, signal})
     if (!options.out) return await toStandardOutput(copy)
     const rows = await toFile(options.out, copy)
-    return {json: {view, file: options.out, rows}, text: `${rows} rows of ${view} are in ${options.out}.`}
+    const days = source.zone === undefined ? '' : ` Its days are those of ${source.zone}.`
+    return {json: {view, file: options.out, rows}, text: `${rows} rows of ${view} are in ${options.out}.${days}`}
   } catch (error) {
     throw refusal(error) ?? error
   } finally {
@@ -134,6 +135,8 @@ async function exportView(ownerUrl: string, given: string, options: Options): Pr
 /** Rows to be written: their columns, and the rows by what is selected of them. */
 interface Source {
   view: string
+  /** Where days begin, if that is not UTC alone. */
+  zone?: string
   columns: Column[]
   /** The statement of all rows, for the planner's estimate of their number; absent if there is no such statement. */
   select?(columns: string): string
@@ -158,16 +161,20 @@ function refusal(error: unknown): PermanentError | undefined {
 async function statementOf(client: pg.Client, {merchant, from: since, to: until}: Options): Promise<Source> {
   if (merchant === undefined || since === undefined || until === undefined)
     throw new PermanentError('a statement is of a merchant and a period: give --merchant <prefix>, --from and --to')
-  if (Date.parse(since) >= Date.parse(until)) throw new PermanentError('--to must be after --from')
-  const {rows} = await client.query('select from analytics.merchants where merchant_prefix = $1', [merchant])
-  if (!rows.length) throw new PermanentError(`there is no merchant with the prefix "${merchant}"`)
-  const from = 'analytics.statement_rows($1, $2, $3, $4)'
-  const page = (columns: string, below: string | null, size = rowsAtOnce) =>
-    texts(client, `select ${columns} from ${from}`, [merchant, {from: since, to: until}, below, size])
+  const {rows: found} = await client.query<{time_zone: string}>(
+    'select time_zone from analytics.merchants where merchant_prefix = $1',
+    [merchant],
+  )
+  const [zone] = found.map(({time_zone}) => time_zone)
+  if (zone === undefined) throw new PermanentError(`there is no merchant with the prefix "${merchant}"`)
+  const from = 'analytics.statement_file($1, $2, $3, $4)'
+  const asked = {from: since, to: until}
+  const page = (columns: string, after: string | null, size = rowsAtOnce) =>
+    texts(client, `select ${columns} from ${from}`, [merchant, asked, after, size])
   await client.query('begin isolation level repeatable read, read only') // all of one moment
-  await page('place', '1', 1) // refuses a wrong period before anything is written
-  const [, ...columns] = await columnsOf(client, from, [merchant, {}, null, 0])
-  return {view: 'statement', columns, rows: columns => pagesOf(below => page(`place, ${columns}`, below))}
+  await page('place', null, 1) // refuses a wrong period before anything is written
+  const [, ...columns] = await columnsOf(client, from, [merchant, asked, null, 0])
+  return {view: 'statement', zone, columns, rows: columns => pagesOf(after => page(`place, ${columns}`, after))}
 }
 
 interface Copied {
@@ -226,7 +233,8 @@ function conditionOf(view: string, {from, to}: Wanted): string {
     throw new PermanentError(`there is no view "${view}"; there are ${Object.keys(views).join(', ')}`)
   if (column === null && (from ?? to))
     throw new PermanentError(`${view} shows the present only: it takes neither --from nor --to`)
-  if (from && to && from >= to) throw new PermanentError('--from must be before --to; the time of --to is not included')
+  if (from && to && Date.parse(from) >= Date.parse(to))
+    throw new PermanentError('--from must be before --to; the time of --to is not included')
   const bounds = [from && `${column} >= '${from}'::timestamptz`, to && `${column} < '${to}'::timestamptz`].filter(
     Boolean,
   )
@@ -319,12 +327,12 @@ async function interruptible<T>(outcome: string, work: (signal: AbortSignal) => 
   }
 }
 
-/** In ISO 8601 form, in UTC; a time without a zone is taken as UTC. */
-function utcTime(text: string): string {
+/** A day as it is; a time in the form of ISO 8601, in UTC, as which it is taken without a zone. */
+function dayOrTime(text: string): string {
   const [, day, time, zone = 'Z'] =
     text.match(/^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d{1,3})?)?)(Z|[+-]\d{2}:\d{2})?)?$/) ?? []
   const at = new Date(day && isDay(day) ? `${day}T${time ?? '00:00'}${zone}` : Number.NaN)
   if (Number.isNaN(at.getTime()))
     throw new InvalidArgumentError('it must be a day or a time in UTC, such as 2026-11-20 or 2026-11-20T10:00:00Z.')
-  return at.toISOString()
+  return time === undefined ? day! : at.toISOString()
 }

@@ -536,7 +536,8 @@ create view analytics.merchants with (security_barrier=true) as
           WHERE c.merchant_id = m.id AND c.enabled) AS chains,
     created_at,
     suspended_at,
-    id AS merchant_uuid
+    id AS merchant_uuid,
+    time_zone
    FROM app.merchant m;
 --   merchant_id text: Id of the merchant.
 --   merchant_name text: Name of the merchant.
@@ -546,6 +547,7 @@ create view analytics.merchants with (security_barrier=true) as
 --   created_at timestamp with time zone: When the account was made.
 --   suspended_at timestamp with time zone: Since when its keys do not work; null while they do.
 --   merchant_uuid uuid: merchant_id as a UUID, to search by: merchant_uuid = analytics.id('mer_...').
+--   time_zone text: Where the days of its statements begin, such as Europe/Berlin.
 
 -- One row for each payment that counts, or will count, for a payment request. It is no deposit of a user, so it is not in analytics.deposits and analytics.events. A reorged payment is no receipt, and is not here.
 create view analytics.payment_receipts with (security_barrier=true) as
@@ -1260,8 +1262,8 @@ CREATE OR REPLACE FUNCTION analytics.coins(amount_base_units numeric, decimals i
 -- The UUID in an id of the API, such as dep_0123...; null if the text is no id. A view finds a row by its UUID through an index, but by its id as text only by reading all rows.
 CREATE OR REPLACE FUNCTION analytics.id(public_id text) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE as fed62d3fc3783888b465950f9b8136fb;
 
--- A page of a merchant's statement, as sluice export statement writes it. asked: from and to, as JSON; perhaps chain and token.
-CREATE OR REPLACE FUNCTION analytics.statement_rows(merchant_prefix text, asked jsonb, below numeric, size integer) RETURNS TABLE(place numeric, chain text, token text, created_at timestamp with time zone, type text, amount numeric, deposit_id text, user_external_ref text, external_id text, payout_id text, txid text) LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 110969d86bb4e9e3662ca2dbc7c0067d;
+-- A page of a merchant's statement, as sluice export statement writes it. asked: from and to (moments, or days in the time zone of the merchant; to is not included), as JSON; perhaps chain and token.
+CREATE OR REPLACE FUNCTION analytics.statement_file(merchant_prefix text, asked jsonb, after text, size integer) RETURNS TABLE(place text, chain text, token text, created_at timestamp with time zone, type text, amount numeric, deposit_id text, user_external_ref text, external_id text, payout_id text, txid text, payout_address text, payout_status text, day date) LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 9687f023bcade1017f6fb4053e11ee79;
 
 -- Merchants, users, deposits, payouts, balances, events and webhooks: what follows from the chains, and what merchants asked for.
 create schema app;
@@ -4056,6 +4058,9 @@ CREATE OR REPLACE FUNCTION app.line_item(l app.statement_line) RETURNS json LANG
 -- The place of a line in lists: its time, its entry, and its place in that.
 CREATE OR REPLACE FUNCTION app.line_place(l app.statement_line) RETURNS numeric LANGUAGE sql IMMUTABLE PARALLEL SAFE as e8afc001fe2d31224b3f519922c5793b;
 
+-- The lines of a period of one asset, above a place (0: all), the oldest first.
+CREATE OR REPLACE FUNCTION app.lines_after(of_merchant uuid, of_chain text, of_token text, since timestamp with time zone, until timestamp with time zone, above numeric, size integer) RETURNS SETOF app.statement_line LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'force_custom_plan' as a53784c1d9ddcb860269e9e0fd9d757d;
+
 -- Takes the dismissal of a token back; returns how many deposits are there.
 CREATE OR REPLACE FUNCTION app.list_token_again(of_chain text, of_token text) RETURNS bigint LANGUAGE plpgsql SET search_path TO 'pg_catalog' as 753071d090384bc7beb03110e601342a;
 
@@ -4560,8 +4565,8 @@ CREATE OR REPLACE FUNCTION app.shows_unconfirmed(of_chain text) RETURNS boolean 
 -- What the treasury has staked for energy, in base units; how much of it is lent or about to be; and how much is to be lent, or unstaked, that a node does not know of yet.
 CREATE OR REPLACE FUNCTION app.stake_for_energy(of_chain text, OUT staked numeric, OUT lent numeric, OUT unseen numeric) RETURNS record LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 9ad2d846c04fa0cd77b605ccbd8fd59f;
 
--- A page of a statement as rows, below a place: the closing balances, the lines, the opening balances. Below 0 there is nothing.
-CREATE OR REPLACE FUNCTION app.statement_rows(of_merchant uuid, asked jsonb, below numeric, size integer) RETURNS TABLE(place numeric, chain text, token text, created_at timestamp with time zone, type text, amount numeric, deposit_id text, user_external_ref text, external_id text, payout_id text, txid text) LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as c4e1d7729e77ad779df937a69120c853;
+-- A page of a statement as rows of a file, behind a place, of one asset at most: the opening balance, the lines, the oldest first, their sums, and the closing balance. Behind the last asset there is nothing. day: in the time zone of the merchant.
+CREATE OR REPLACE FUNCTION app.statement_file(of_merchant uuid, asked jsonb, after text, size integer) RETURNS TABLE(place text, chain text, token text, created_at timestamp with time zone, type text, amount numeric, deposit_id text, user_external_ref text, external_id text, payout_id text, txid text, payout_address text, payout_status text, day date) LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as e084d780727d12519dc5c349ebeadba2;
 
 -- The sums of a period of one asset, in base units.
 CREATE OR REPLACE FUNCTION app.statement_sums(of_merchant uuid, asset text, since timestamp with time zone, until timestamp with time zone, OUT opening numeric, OUT deposits numeric, OUT deposits_lost numeric, OUT payouts numeric, OUT fees numeric, OUT adjustments numeric, OUT held_back numeric) RETURNS record LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as b3639db211169a2e5163b3a2043d5e52;
@@ -6961,11 +6966,11 @@ CREATE OR REPLACE FUNCTION dashboard.show_second_factor(old_token text, new_toke
 -- What is asked for of statements, as db/functions/reading/statements.sql takes it.
 CREATE OR REPLACE FUNCTION dashboard.statement_asked(merchant uuid, filters jsonb) RETURNS jsonb LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 0843022f3f5401c986ca830255724d79;
 
+-- A statement as rows of a file (app.statement_file).
+CREATE OR REPLACE FUNCTION dashboard.statement_file(session_token text, filters jsonb, after text, size integer) RETURNS TABLE(place text, chain text, token text, created_at timestamp with time zone, type text, amount numeric, deposit_id text, user_external_ref text, external_id text, payout_id text, txid text, payout_address text, payout_status text, day date) LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 4dfb3b3832975e658f8ce8cc64aebebe;
+
 -- A page of the lines of the statements of some days, the newest first.
 CREATE OR REPLACE FUNCTION dashboard.statement_list(token text, filters jsonb, before text, size integer) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 59c8a78b625fd90023e55fe76be91901;
-
--- The same as rows of a file, between the balances at the end and at the beginning.
-CREATE OR REPLACE FUNCTION dashboard.statement_rows(token text, filters jsonb, before numeric, size integer) RETURNS TABLE(place numeric, chain text, currency text, created_at timestamp with time zone, type text, amount numeric, deposit_id text, user_external_ref text, external_id text, payout_id text, txid text) LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 11156dd6b8f2cd5bd258156419250a45;
 
 -- The statements of some days, both included, in the merchant's time zone.
 CREATE OR REPLACE FUNCTION dashboard.statements(token text, from_day text, to_day text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as c028e928326e5ba9897bca78ca9eeafc;
@@ -7214,7 +7219,7 @@ alter role sluice_analyst set statement_timeout = '60s';
 alter role sluice_analyst set temp_file_limit = '10GB';
 grant execute on function analytics.coins(numeric,integer) to sluice_analyst;
 grant execute on function analytics.id(text) to sluice_analyst;
-grant execute on function analytics.statement_rows(text,jsonb,numeric,integer) to sluice_analyst;
+grant execute on function analytics.statement_file(text,jsonb,text,integer) to sluice_analyst;
 grant execute on function app.is_from_protocol(text,integer,text) to sluice_analyst;
 grant execute on function app.match_key(text,boolean) to sluice_analyst;
 grant execute on function app.public_id(text,uuid) to sluice_analyst;
@@ -7489,8 +7494,8 @@ grant execute on function dashboard.set_payment_page_sites(text,uuid,text[]) to 
 grant execute on function dashboard.set_payment_tolerance(text,uuid,integer) to sluice_dashboard;
 grant execute on function dashboard.set_payout_address(text,uuid,text,text) to sluice_dashboard;
 grant execute on function dashboard.set_time_zone(text,uuid,text) to sluice_dashboard;
+grant execute on function dashboard.statement_file(text,jsonb,text,integer) to sluice_dashboard;
 grant execute on function dashboard.statement_list(text,jsonb,text,integer) to sluice_dashboard;
-grant execute on function dashboard.statement_rows(text,jsonb,numeric,integer) to sluice_dashboard;
 grant execute on function dashboard.statements(text,text,text) to sluice_dashboard;
 grant execute on function dashboard.test_webhook(text,uuid,text,text) to sluice_dashboard;
 grant execute on function dashboard.today(text) to sluice_dashboard;

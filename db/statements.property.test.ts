@@ -169,6 +169,8 @@ class History {
       const ofFile = (type: string) =>
         sumOf(rows.filter(row => row.token === token && row.type === type).map(row => row.amount))
       expect([ofFile('opening_balance'), ofFile('closing_balance')]).toEqual([before(token), after(token)])
+      for (const kind of ['deposits', 'payouts', 'fees'] as const)
+        expect(ofFile(`sum_of_${kind}`)).toBe(units(sums[kind]))
       for (const line of new Set(own.map(({type}) => type)))
         expect(ofFile(line)).toBe(sumOf(own.filter(({type}) => type === line).map(({amount}) => amount)))
       for (const kind of kinds)
@@ -179,20 +181,22 @@ class History {
   }
 }
 
-/** Of a file, page by page: the closing balances, the lines, the opening balances. */
+/** Of a file, page by page: of each asset the opening balance, the lines as they happened, the sums, the closing balance. */
 async function rowsOf(merchantId: string, from: Date, to: Date): Promise<Line[]> {
   const found: Line[] = []
   for (let place: string | null = null; ; ) {
     const {rows}: {rows: (Line & {place: string})[]} = await money.db.pool.query(
-      'select place::text, token, type, amount::text from app.statement_rows($1, $2, $3, 3)',
+      'select place, token, type, amount::text, created_at from app.statement_file($1, $2, $3, 3)',
       [merchantId, JSON.stringify({from, to}), place],
     )
     if (!rows.length) break
     place = rows.at(-1)!.place
     found.push(...rows)
   }
-  const types = found.map(({type}) => type.replace(/^(?!opening|closing).*/, 'line'))
-  expect(types.join(' ')).toMatch(/^(closing_balance ?)*(line ?)*(opening_balance ?)*$/)
+  const types = found.map(({type}) => type.replace(/^(?!opening|closing|sum|held|payouts).*/, 'line').split('_')[0])
+  expect(types.join(' ')).toMatch(/^(opening (line )*sum sum (sum )*(held )?payouts closing ?)*$/)
+  const times = found.filter(({type}) => type.startsWith('sum') === false).map(line => [line.token, line.created_at])
+  expect(times).toEqual([...times].sort(([a, at], [b, then]) => (a === b ? Number(at) - Number(then) : 0)))
   return found
 }
 

@@ -38,12 +38,12 @@ export async function* rowsOf(client: pg.ClientBase, select: string): AsyncGener
   await client.query('commit')
 }
 
-/** Of pages, whose first column is the place of a row, until one is empty. `page` reads the one below a place. */
-export async function* pagesOf(page: (below: string | null) => Promise<Row[]>): AsyncGenerator<Row[]> {
-  for (let below: string | null = null; ; ) {
-    const rows = await page(below)
+/** Of pages, whose first column is the place of a row, until one is empty. `page` reads the one behind a place. */
+export async function* pagesOf(page: (behind: string | null) => Promise<Row[]>): AsyncGenerator<Row[]> {
+  for (let behind: string | null = null; ; ) {
+    const rows = await page(behind)
     if (!rows.length) return
-    below = rows.at(-1)![0]!
+    behind = rows.at(-1)![0]!
     yield rows.map(([, ...row]) => row)
   }
 }

@@ -365,7 +365,7 @@ export class Data {
 
   /** All rows of a list, for a file: their columns, and the rows by what is selected of them, page by page. */
   async file(kind: FileKind, asked: Asked): Promise<{columns: Column[]; rows(columns: string): AsyncGenerator<Row[]>}> {
-    const from = `dashboard.${kind}_rows($1, $2, $3, $4)`
+    const from = `dashboard.${kind}${kind === 'statement' ? '_file' : '_rows'}($1, $2, $3, $4)`
     const [, ...columns] = await columnsOf(this.#pool, from, [this.#token, asked, null, 0])
     const page = (columns: string) => (below: string | null) =>
       texts(this.#pool, `select place, ${columns} from ${from}`, [this.#token, asked, below, rowsOfFile])

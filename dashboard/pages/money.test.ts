@@ -123,7 +123,9 @@ test('a statement, its file and the charts have the same sums, those of the API'
   const last = (series: string) => charts.series.find(each => each.series === series)!.amounts.at(-1)
   expect([last('deposit'), last('payout'), last('paid'), last('fee')]).toEqual(['564', '-460.35', '460.35', '-4.65'])
   expect(charts.series.find(({series}) => series === 'balance')!.amounts_at_end.at(-1)).toBe(sums[0]!.closing_balance)
-  const [, ...rows] = lines((await ask(`/statements/download?from=${day}&to=${day}`)).body.toString())
+  const [head, ...rows] = lines((await ask(`/statements/download?from=${day}&to=${day}`)).body.toString())
+  expect(head).toMatch(/^chain,token,created_at,type,amount,.*,payout_address,payout_status,day$/)
+  expect(rows.every(row => row.endsWith(`,${day}`))).toBe(true)
   const of = (type: string) =>
     rows
       .map(row => row.split(','))
@@ -132,7 +134,13 @@ test('a statement, its file and the charts have the same sums, those of the API'
   expect([of('deposit'), of('payout'), of('fee'), of('opening_balance'), of('closing_balance')]).toEqual([
     564, -460.35, -4.65, 0, 99,
   ])
-  expect(rows).toHaveLength(count + 1 + 4)
+  const kinds = ['sum_of_deposits', 'sum_of_payouts', 'sum_of_fees', 'held_back', 'payouts_under_way']
+  expect(kinds.map(of)).toEqual([564, -460.35, -4.65, 0, 0])
+  expect(rows).toHaveLength(count + 1 + 4 + kinds.length)
+  const filtered = await page('/statements?currency=ETH:ETH')
+  expect(filtered).toContain('Lines of ETH:ETH')
+  expect(filtered).not.toContain('<span class="amount">')
+  expect(filtered).toMatch(/\/statements\/download\?currency=ETH%3AETH&amp;[^"]*format=csv/)
   const shown = await page('/statements')
   for (const text of [
     '564',

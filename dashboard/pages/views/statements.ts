@@ -5,7 +5,7 @@ import {alert, card, facts, link, short, table, time, timesOf} from '../../compo
 import {local, zone} from '../../zone.ts'
 import type {Page} from '../data.ts'
 import {type Fields, one, urlOf, type View} from '../view.ts'
-import {downloads, pager} from './lists.ts'
+import {downloads, filters, pager} from './lists.ts'
 import {paymentRequestPath} from './paths.ts'
 
 /** The first and the last day, such as 2026-11-01. */
@@ -41,11 +41,18 @@ export const statementsPage = (shown: Shown): View => ({
   lead: html`${shown.merchant}: from ${shown.days.from} to ${shown.days.to}, both included, in ${link('/settings', zone())}${!shown.isOver && html`. <strong>So far:</strong> the last day has not ended`}. <span class="printed">Printed ${local(new Date().toISOString())}.</span>`,
   body: html`${period(shown.months, shown.days, shown.query)}${card({title: 'Balances', body: sums(shown.statements)})}${card(
     {
-      title: 'Lines',
-      body: html`${partOf(shown)}${lineTable(shown.lines.items)}${downloads('/statements', {...shown.query, lines: undefined})}${pager('/statements', shown.query, shown.lines.next)}`,
+      title: shown.query.currency === undefined ? 'Lines' : `Lines of ${one(shown.query.currency)}`,
+      body: html`${ofAsset(shown)}${partOf(shown)}${lineTable(shown.lines.items)}${downloads('/statements', {...shown.query, lines: undefined})}${pager('/statements', shown.query, shown.lines.next)}`,
     },
   )}`,
 })
+
+/** Links to the lines of one asset, where there are several. */
+const ofAsset = ({statements, query}: Shown) =>
+  (statements.length > 1 || query.currency !== undefined) &&
+  filters('/statements', query, [
+    {name: 'currency', label: 'Asset', values: statements.map(({chain, token}) => `${chain}:${token}`)},
+  ])
 
 /** Lines are on other pages, which a printed one does not have. */
 const partOf = ({lines: {items, next}, query}: Shown) =>
@@ -67,11 +74,11 @@ export const wrongPeriodPage = ({typed, months, problem}: Wrong): View => ({
 const period = (months: readonly Month[], days: Days, query: Fields): Html =>
   html`<div class="filters"><nav class="filter" aria-label="Months">${months.map(
     ({name, month}) =>
-      html`<a href="${urlOf('/statements', {month})}"${month === query.month && html` aria-current="true"`}>${name}</a>`,
+      html`<a href="${urlOf('/statements', {month, currency: query.currency})}"${month === query.month && html` aria-current="true"`}>${name}</a>`,
   )}</nav></div><form class="row period" method="get" action="/statements">${(['from', 'to'] as const).map(
     name =>
       html`<label class="field"><span>${name === 'from' ? 'From day' : 'To day'}</span><input name="${name}" type="date" required value="${days[name]}"></label>`,
-  )}<button class="quiet">Show</button></form>`
+  )}${query.currency !== undefined && html`<input type="hidden" name="currency" value="${one(query.currency)}">`}<button class="quiet">Show</button></form>`
 
 const sums = (statements: readonly Statement[]): Html =>
   statements.length

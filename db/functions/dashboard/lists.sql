@@ -165,12 +165,13 @@ language sql stable set search_path = pg_catalog as $$
 $$;
 comment on function dashboard.statement_asked is 'What is asked for of statements, as db/functions/reading/statements.sql takes it.';
 
-create or replace function dashboard.statement_rows(token text, filters jsonb, before numeric, size int) returns table (place numeric, chain text,
-  currency text, created_at timestamptz, type text, amount numeric, deposit_id text, user_external_ref text, external_id text, payout_id text, txid text)
+create or replace function dashboard.statement_file(session_token text, filters jsonb, after text, size int) returns table (place text, chain text, token text,
+  created_at timestamptz, type text, amount numeric, deposit_id text, user_external_ref text, external_id text, payout_id text, txid text,
+  payout_address text, payout_status text, day date)
 language plpgsql stable security definer set search_path = pg_catalog as $$
-declare merchant uuid := dashboard.merchant_of(token);
+declare merchant uuid := dashboard.merchant_of(session_token);
 begin
-  return query select * from app.statement_rows(merchant, dashboard.statement_asked(merchant, filters), before, size) r order by r.place desc, 2, 3;
+  return query select * from app.statement_file(merchant, dashboard.statement_asked(merchant, filters), after, size);
 end $$;
-comment on function dashboard.statement_rows is 'The same as rows of a file, between the balances at the end and at the beginning.';
-grant execute on function dashboard.statement_rows to sluice_dashboard;
+comment on function dashboard.statement_file is 'A statement as rows of a file (app.statement_file).';
+grant execute on function dashboard.statement_file to sluice_dashboard;

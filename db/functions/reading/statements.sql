@@ -122,40 +122,90 @@ end $$;
 comment on function app.read_balances_at is 'The fee and the balances of a merchant at a time, as app.read_balances shows those of now.';
 grant execute on function app.read_balances_at to sluice_api;
 
--- As it is written to a file: newest first, like each list, so that the balances at the end come first, and those at the beginning last.
-create or replace function app.statement_rows(of_merchant uuid, asked jsonb, below numeric, size int) returns table (place numeric, chain text, token text,
-  created_at timestamptz, type text, amount numeric, deposit_id text, user_external_ref text, external_id text, payout_id text, txid text)
-language sql stable security definer rows 1000 set search_path = pg_catalog as $$
-  with line as materialized (
-    select * from app.asked_lines(of_merchant, asked, coalesce(below, 340282366920938463463374607431768211455), size)
-  ), sums as materialized (
-    select s ->> 'chain' as chain, s ->> 'token' as token, (s ->> 'opening_balance')::numeric as opening, (s ->> 'closing_balance')::numeric as closing
-    from json_array_elements(app.read_statements(of_merchant, asked ->> 'chain', asked ->> 'token', (asked ->> 'from')::timestamptz,
-      (asked ->> 'to')::timestamptz)) s
-  )
-  select 340282366920938463463374607431768211455, s.chain, s.token, (asked ->> 'to')::timestamptz, 'closing_balance', s.closing, null::text, null::text, null::text, null::text, null::text
-  from sums s where below is null
-  union all
-  select app.line_place(row(l.*)::app.statement_line), l.chain, l.token, l.at, l.type, analytics.coins(l.amount, a.decimals),
-    case when d.user_id is not null then app.public_id('dep', d.id) end, u.external_ref, r.external_id, app.public_id('pay', l.payout_id),
-    coalesce(d.txid, p.txid)
-  from line l
-  join app.asset a on a.chain = l.chain and a.token = l.token
-  left join app.deposit d on d.id = l.deposit_id
-  left join app.user u on u.id = d.user_id
-  left join app.payment_request r on r.id = d.payment_request_id
-  left join app.payout p on p.id = l.payout_id
-  union all
-  select 0, s.chain, s.token, (asked ->> 'from')::timestamptz, 'opening_balance', s.opening, null, null, null, null, null
-  from sums s where (select count(*) from line) < size and below is distinct from 0
-  order by 1 desc, 2, 3
-$$;
-comment on function app.statement_rows is 'A page of a statement as rows, below a place: the closing balances, the lines, the opening balances. Below 0 there is nothing.';
+create or replace function app.lines_after(of_merchant uuid, of_chain text, of_token text, since timestamptz, until timestamptz, above numeric, size int)
+returns setof app.statement_line
+language plpgsql stable rows 1000 set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
+declare
+  last_at timestamptz := timestamptz '1970-01-01 00:00:00+00' + div(above, 75557863725914323419136)::bigint * interval '1 microsecond';
+  last_entry bigint := mod(div(above, 17179869184), 4398046511104);
+  last_part bigint := mod(above, 17179869184);
+  entries bigint[];
+begin
+  -- As in app.asked_lines.
+  entries := array(select o.id from app.ledger_entry o where o.account = 'merchant' and o.merchant_id = of_merchant and o.chain = of_chain
+    and o.token = of_token and o.created_at >= since and o.created_at < until and (o.created_at, o.id) >= (last_at, last_entry)
+    order by o.created_at, o.id limit size + 1);
+  return query select * from app.statement_line l where l.entry = any(entries) and (l.at, l.entry, l.part) > (last_at, last_entry, last_part)
+    order by l.at, l.entry, l.part limit size;
+end $$;
+comment on function app.lines_after is 'The lines of a period of one asset, above a place (0: all), the oldest first.';
 
-create or replace function analytics.statement_rows(merchant_prefix text, asked jsonb, below numeric, size int) returns table (place numeric, chain text,
-  token text, created_at timestamptz, type text, amount numeric, deposit_id text, user_external_ref text, external_id text, payout_id text, txid text)
-language sql stable security definer rows 1000 set search_path = pg_catalog as $$
-  select r.* from app.merchant m cross join lateral app.statement_rows(m.id, asked, below, size) r where m.prefix = merchant_prefix order by r.place desc, 2, 3
-$$;
-comment on function analytics.statement_rows is 'A page of a merchant''s statement, as sluice export statement writes it. asked: from and to, as JSON; perhaps chain and token.';
-grant execute on function analytics.statement_rows to sluice_analyst;
+-- Of each asset: the balance at the beginning, its lines as they happened, their sums by kind, what was held back and under way at the end, and the
+-- balance then. Adding up the column of amounts makes sense within one type alone.
+create or replace function app.statement_file(of_merchant uuid, asked jsonb, after text, size int) returns table (place text, chain text, token text,
+  created_at timestamptz, type text, amount numeric, deposit_id text, user_external_ref text, external_id text, payout_id text, txid text,
+  payout_address text, payout_status text, day date)
+language plpgsql stable security definer rows 1000 set search_path = pg_catalog as $$
+declare
+  since constant timestamptz := asked ->> 'from';
+  until constant timestamptz := asked ->> 'to';
+  zone constant text := (select m.time_zone from app.merchant m where m.id = of_merchant);
+  last_day constant date := (until - interval '1 microsecond') at time zone zone;
+  last_chain constant text := split_part(after, ' ', 1);
+  last_token constant text := split_part(after, ' ', 2);
+  last_line constant text := split_part(after, ' ', 3);
+  s json;
+  is_begun boolean;
+  asset text;
+  lines int;
+begin
+  if since >= until then raise exception 'must be after the beginning' using errcode = 'SLINV', detail = 'to'; end if;
+  select a.value into s from json_array_elements(app.read_statements(of_merchant, asked ->> 'chain', asked ->> 'token', since, until))
+    with ordinality a (value, n)
+  where after is null or (a.value ->> 'chain', a.value ->> 'token') > (last_chain, last_token)
+    or ((a.value ->> 'chain', a.value ->> 'token') = (last_chain, last_token) and last_line <> 'end')
+  order by a.n limit 1;
+  if s is null then return; end if;
+  is_begun := coalesce((s ->> 'chain', s ->> 'token') = (last_chain, last_token), false);
+  asset := (s ->> 'chain') || ' ' || (s ->> 'token');
+  if not is_begun then
+    return query select asset || ' 0', s ->> 'chain', s ->> 'token', since, 'opening_balance', (s ->> 'opening_balance')::numeric, null::text, null::text,
+      null::text, null::text, null::text, null::text, null::text, (since at time zone zone)::date;
+  end if;
+  return query select asset || ' ' || app.line_place(l), l.chain, l.token, l.at, l.type, analytics.coins(l.amount, a.decimals),
+      case when d.user_id is not null then app.public_id('dep', d.id) end, u.external_ref, r.external_id, app.public_id('pay', l.payout_id),
+      coalesce(d.txid, p.txid), p.address, p.status, (l.at at time zone zone)::date
+    from app.lines_after(of_merchant, s ->> 'chain', s ->> 'token', since, until, case when is_begun then last_line::numeric else 0 end, size) l
+    join app.asset a on a.chain = l.chain and a.token = l.token
+    left join app.deposit d on d.id = l.deposit_id
+    left join app.user u on u.id = d.user_id
+    left join app.payment_request r on r.id = d.payment_request_id
+    left join app.payout p on p.id = l.payout_id
+    order by l.at, l.entry, l.part;
+  get diagnostics lines = row_count;
+  if lines = size then return; end if;
+  return query select asset || ' end', s ->> 'chain', s ->> 'token', until, k.type, (s ->> k.field)::numeric, null::text, null::text, null::text,
+      null::text, null::text, null::text, null::text, last_day
+    from (values (1, 'sum_of_deposits', 'deposits', true), (2, 'sum_of_deposits_lost', 'deposits_lost', false), (3, 'sum_of_payouts', 'payouts', true),
+      (4, 'sum_of_fees', 'fees', true), (5, 'sum_of_adjustments', 'adjustments', false), (6, 'held_back', 'held_back', true),
+      (7, 'payouts_under_way', 'payouts_under_way', true), (8, 'closing_balance', 'closing_balance', true)) k (n, type, field, is_always)
+    where s ->> k.field is not null and (k.is_always or s ->> k.field <> '0')
+    order by k.n;
+end $$;
+comment on function app.statement_file is 'A page of a statement as rows of a file, behind a place, of one asset at most: the opening balance, the lines, the oldest first, their sums, and the closing balance. Behind the last asset there is nothing. day: in the time zone of the merchant.';
+
+-- A day begins where the merchant is.
+create or replace function analytics.statement_file(merchant_prefix text, asked jsonb, after text, size int) returns table (place text, chain text,
+  token text, created_at timestamptz, type text, amount numeric, deposit_id text, user_external_ref text, external_id text, payout_id text, txid text,
+  payout_address text, payout_status text, day date)
+language plpgsql stable security definer rows 1000 set search_path = pg_catalog as $$
+declare
+  m app.merchant := (select o from app.merchant o where o.prefix = merchant_prefix);
+  day_form constant text := '^\d{4}-\d\d-\d\d$';
+begin
+  return query select * from app.statement_file(m.id, asked || (
+    select jsonb_object_agg(b.name, case when b.given ~ day_form then b.given::date::timestamp at time zone m.time_zone else b.given::timestamptz end)
+    from (values ('from', asked ->> 'from'), ('to', asked ->> 'to')) b (name, given)), after, size);
+end $$;
+comment on function analytics.statement_file is 'A page of a merchant''s statement, as sluice export statement writes it. asked: from and to (moments, or days in the time zone of the merchant; to is not included), as JSON; perhaps chain and token.';
+grant execute on function analytics.statement_file to sluice_analyst;
