@@ -37,6 +37,7 @@ export async function benchMoney({pool, ownerUrl}: Bench, merchant: string, repo
     ])
     await time('charts of a year, all of them', undefined, pages, chartsOfYear, [token, chartSeries])
     await time('charts of a year, what was received', '50 ms', pages, chartsOfYear, [token, ['deposit']])
+    await time('today against last week', '300 ms', pages, 'select dashboard.today($1)', [token])
     await time('the overview', '300 ms', pages, 'select dashboard.overview($1)', [token])
     await time('deposits of a month, filtered', '300 ms', pages, 'select dashboard.deposit_list($1, $2, null, 25)', [
       token,

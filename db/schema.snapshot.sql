@@ -1983,6 +1983,7 @@ CREATE INDEX payment_request_other_form ON app.payment_request USING btree (merc
 CREATE UNIQUE INDEX payment_request_page ON app.payment_request USING btree (merchant_id, "position" DESC) WHERE ("position" IS NOT NULL);
 CREATE INDEX payment_request_paid ON app.payment_request USING btree (merchant_id, paid_at) WHERE (paid_at IS NOT NULL);
 CREATE INDEX payment_request_received ON app.payment_request USING btree (merchant_id, chain, token, received, seq DESC) WHERE ((received <> amount) AND (received > (0)::numeric));
+CREATE INDEX payment_request_ref_beginning ON app.payment_request USING btree (merchant_id, external_id COLLATE "C");
 CREATE INDEX payment_request_status_page ON app.payment_request USING btree (merchant_id, status, seq DESC);
 CREATE INDEX payment_request_underpaid_page ON app.payment_request USING btree (merchant_id, "position" DESC) WHERE (status = 'underpaid'::text);
 CREATE TRIGGER note_made AFTER INSERT ON app.payment_request FOR EACH ROW EXECUTE FUNCTION app.note_requests();
@@ -2280,8 +2281,10 @@ create table app."user" (
   constraint user_merchant_id_fkey FOREIGN KEY (merchant_id) REFERENCES app.merchant(id)
 );
 CREATE INDEX user_created ON app."user" USING brin (created_at timestamptz_minmax_multi_ops) WITH (autosummarize='on');
+CREATE INDEX user_created_page ON app."user" USING btree (merchant_id, created_at);
 CREATE INDEX user_other_form ON app."user" USING btree (merchant_id, NORMALIZE(external_ref, NFC)) WHERE (NOT (external_ref IS NFC NORMALIZED));
 CREATE INDEX user_page ON app."user" USING btree (merchant_id, seq DESC);
+CREATE INDEX user_ref_beginning ON app."user" USING btree (merchant_id, external_ref COLLATE "C");
 
 -- Where a merchant wants events to be delivered.
 create table app.webhook_endpoint (
@@ -3612,7 +3615,7 @@ CREATE OR REPLACE FUNCTION app.asked_payments(of_merchant uuid, asked jsonb, bel
 CREATE OR REPLACE FUNCTION app.asked_payouts(of_merchant uuid, asked jsonb, below bigint, size integer) RETURNS SETOF app.payout LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 3b7494832ca7e2acc893e17a7e004fe7;
 
 -- The users that are asked for, below a place, the newest first.
-CREATE OR REPLACE FUNCTION app.asked_users(of_merchant uuid, asked jsonb, below bigint, size integer) RETURNS SETOF app."user" LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 455b2238498ff20eecde137b4e325b09;
+CREATE OR REPLACE FUNCTION app.asked_users(of_merchant uuid, asked jsonb, below bigint, size integer) RETURNS SETOF app."user" LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'force_custom_plan' as b675d810e420e2eb05810d2d510ef395;
 
 -- Trigger: refuses a posting that does not add up to zero for each chain and token.
 CREATE OR REPLACE FUNCTION app.assert_balanced() RETURNS trigger LANGUAGE plpgsql SET search_path TO 'pg_catalog' as ab622a2a6c91fbd8ace69358c35e7c6e;
@@ -6726,11 +6729,20 @@ CREATE OR REPLACE FUNCTION dashboard.api_keys(token text) RETURNS json LANGUAGE 
 -- What is asked for, as the functions of db/functions/reading take it.
 CREATE OR REPLACE FUNCTION dashboard.asked(merchant uuid, filters jsonb) RETURNS jsonb LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as f6f15843f23c0b1644914b2ab0ff6779;
 
+-- The entries of the audit log that are asked for, below a place, the newest first: from and to (days), action (what stands before its point, such as payout) and person (an e-mail address).
+CREATE OR REPLACE FUNCTION dashboard.asked_entries(merchant uuid, filters jsonb, before text, size integer) RETURNS SETOF dashboard.audit_entry LANGUAGE sql STABLE ROWS 50 SET search_path TO 'pg_catalog' as e60cdcf3aca5ca3522802016f18e2595;
+
+-- What is asked for of deposits, as app.asked_deposits takes it.
+CREATE OR REPLACE FUNCTION dashboard.asked_of_deposits(merchant uuid, filters jsonb) RETURNS jsonb LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog' as 14c8deacbf3845bc2ebca9e5956c9360;
+
 -- The user of this merchant with this id or reference.
 CREATE OR REPLACE FUNCTION dashboard.asked_user(merchant uuid, given text) RETURNS uuid LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog' as a4e803edcf629d565530c169ddede5b1;
 
+-- The merchant's entries of the audit log as rows of a file, below a place.
+CREATE OR REPLACE FUNCTION dashboard.audit_file(session_token text, filters jsonb, before text, size integer) RETURNS TABLE(place text, at timestamp with time zone, person text, action text, outcome text, target text, detail text, ip text) LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as f6c0a02012d6f68ff5ab46618a1793f7;
+
 -- A page of the merchant's entries of the audit log, the newest first.
-CREATE OR REPLACE FUNCTION dashboard.audit_list(token text, filters jsonb, before text, size integer) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 9e9a8eb5422701abcc49c1849c7bc270;
+CREATE OR REPLACE FUNCTION dashboard.audit_list(token text, filters jsonb, before text, size integer) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 623e02d4e5ec40e8fe74772786dde51b;
 
 -- The balance of a chain and token; null if there is none.
 CREATE OR REPLACE FUNCTION dashboard.balance(token text, of_chain text, of_token text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 7d4b952ba27d77f6ea0166e86b2d50c1;
@@ -6783,6 +6795,9 @@ CREATE OR REPLACE FUNCTION dashboard.delete_webhook_endpoint(token text, request
 -- A delivery with the body that is sent.
 CREATE OR REPLACE FUNCTION dashboard.delivery(token text, endpoint text, public_id text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 7fe10ba543b39b7221270bab435183e4;
 
+-- Deliveries to an endpoint as rows of a file, below one of them: how often each was sent, and what the last attempt met.
+CREATE OR REPLACE FUNCTION dashboard.delivery_file(session_token text, filters jsonb, before text, size integer) RETURNS TABLE(place text, delivery_id text, event_id text, event_type text, status text, created_at timestamp with time zone, finished_at timestamp with time zone, next_attempt_at timestamp with time zone, attempts bigint, response_status integer, error text) LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as ef65f6f5cb4298b112c66c433c7bf104;
+
 -- A delivery, the endpoint that it is for, and what it is about.
 CREATE OR REPLACE FUNCTION dashboard.delivery_item(d app.delivery) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 44c1e4a319ab3ca1a23b9d33c31ebac1;
 
@@ -6792,11 +6807,11 @@ CREATE OR REPLACE FUNCTION dashboard.delivery_list(token text, endpoint text, fi
 -- A deposit, the payout that collected it, and what its merchant was notified of.
 CREATE OR REPLACE FUNCTION dashboard.deposit(token text, public_id text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as e21ed7644351e60363f2f3870ca3548d;
 
--- A page of the deposits of users, the newest first. before: where the page begins.
-CREATE OR REPLACE FUNCTION dashboard.deposit_list(token text, filters jsonb, before text, size integer) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 3b4f1973fb5e2c17db1d6536313fa5ed;
+-- Deposits of users as rows of a file, below a place.
+CREATE OR REPLACE FUNCTION dashboard.deposit_file(session_token text, filters jsonb, before numeric, size integer) RETURNS TABLE(place numeric, deposit_id text, created_at timestamp with time zone, finalised_at timestamp with time zone, status text, chain text, token text, amount numeric, user_external_ref text, sender text, address text, txid text, output_index integer, payout_id text) LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as ca3b2fc22f93f78d250470feb5874dda;
 
--- The same as rows of a file.
-CREATE OR REPLACE FUNCTION dashboard.deposit_rows(token text, filters jsonb, before numeric, size integer) RETURNS TABLE(place numeric, deposit_id text, created_at timestamp with time zone, finalised_at timestamp with time zone, status text, chain text, currency text, amount numeric, user_external_ref text, sender text, address text, txid text, output_index integer, payout_id text) LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 9ed204170416ac8c0025b91144672565;
+-- A page of the deposits of users, the newest first. before: where the page begins.
+CREATE OR REPLACE FUNCTION dashboard.deposit_list(token text, filters jsonb, before text, size integer) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 716bb10129cd517e132fbdffbc3dd42c;
 
 -- An endpoint, what became of its deliveries of the last day, and whether anything was sent to it: of the newest thousand at most.
 CREATE OR REPLACE FUNCTION dashboard.endpoint_item(w app.webhook_endpoint) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 86bee2cd8e464117a7d9364ac37fa2c4;
@@ -6870,11 +6885,11 @@ CREATE OR REPLACE FUNCTION dashboard.page(items json[], positions text[], size i
 -- A payment request with what came for it, what is due now in base units, and what its merchant was notified of.
 CREATE OR REPLACE FUNCTION dashboard.payment_request(token text, external_id text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as d917237246c455d04fa753f12dc743c6;
 
+-- Payment requests as rows of a file, below a place: also the transactions and senders of all that came, in its order, with spaces between.
+CREATE OR REPLACE FUNCTION dashboard.payment_request_file(session_token text, filters jsonb, before numeric, size integer) RETURNS TABLE(place bigint, external_id text, created_at timestamp with time zone, expires_at timestamp with time zone, paid_at timestamp with time zone, cancelled_at timestamp with time zone, status text, late boolean, chain text, token text, amount numeric, tolerance numeric, amount_received numeric, amount_pending numeric, shortfall numeric, address text, txid text, txids text, senders text) LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 8dd79ed29efafe6a88662d85aa45a871;
+
 -- A page of the payment requests, the newest first.
 CREATE OR REPLACE FUNCTION dashboard.payment_request_list(token text, filters jsonb, before text, size integer) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 22bd94e6621ed940e116ac061b87d60d;
-
--- The same as rows of a file.
-CREATE OR REPLACE FUNCTION dashboard.payment_request_rows(token text, filters jsonb, before numeric, size integer) RETURNS TABLE(place bigint, external_id text, created_at timestamp with time zone, expires_at timestamp with time zone, paid_at timestamp with time zone, status text, late boolean, chain text, currency text, amount numeric, tolerance numeric, amount_received numeric, amount_pending numeric, address text, txid text) LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 8ecad6c5b77bddfd9fe9fcfb301eafcc;
 
 -- How much of a new payment request may be missing, in basis points.
 CREATE OR REPLACE FUNCTION dashboard.payment_tolerance(token text) RETURNS integer LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 192f52bfc75cab3c74c4ad14d0bc1fce;
@@ -6885,6 +6900,9 @@ CREATE OR REPLACE FUNCTION dashboard.payout(token text, public_id text) RETURNS 
 -- Where payouts of each chain go, and the state of the whitelist.
 CREATE OR REPLACE FUNCTION dashboard.payout_addresses(token text) RETURNS json LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 6ee1b3dbdff669a99213d9a5456f1638;
 
+-- Payouts as rows of a file, below a place.
+CREATE OR REPLACE FUNCTION dashboard.payout_file(session_token text, filters jsonb, before numeric, size integer) RETURNS TABLE(place bigint, payout_id text, created_at timestamp with time zone, finished_at timestamp with time zone, status text, chain text, token text, gross numeric, fee numeric, net numeric, address text, txid text, error_code text) LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as d53d71f0192d2625d5319c98069f5d8e;
+
 -- A payout as its merchant sees it, with what only the dashboard shows.
 CREATE OR REPLACE FUNCTION dashboard.payout_item(p app.payout) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as f5d78bdca3217dfd63b9dbf9b840f63f;
 
@@ -6893,9 +6911,6 @@ CREATE OR REPLACE FUNCTION dashboard.payout_list(token text, filters jsonb, befo
 
 -- A page of what a payout is made of, as far as it has collected that: adjustments, then its deposits, the newest first. Nothing if it failed.
 CREATE OR REPLACE FUNCTION dashboard.payout_parts(token text, public_id text, before text, size integer) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 73c9953a90e4521b554bc6cc47fddf10;
-
--- The same as rows of a file.
-CREATE OR REPLACE FUNCTION dashboard.payout_rows(token text, filters jsonb, before numeric, size integer) RETURNS TABLE(place bigint, payout_id text, created_at timestamp with time zone, finished_at timestamp with time zone, status text, chain text, currency text, gross numeric, fee numeric, net numeric, address text, txid text, error_code text) LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 98544d873b5360c9513950e38a3a1a02;
 
 -- A page of the payouts of a merchant that are asked for (app.asked_payouts), the newest first.
 CREATE OR REPLACE FUNCTION dashboard.payouts_of(merchant uuid, asked jsonb, before text, size integer) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 70a2a34f302a2f1d9765edb318ed298d;
@@ -6993,14 +7008,17 @@ CREATE OR REPLACE FUNCTION dashboard.use_code(of_user uuid, of_step bigint) RETU
 -- Uses a recovery code; false if the person has none with this SHA-256.
 CREATE OR REPLACE FUNCTION dashboard.use_recovery_code(of_user uuid, of_code_hash bytea) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 541b56a0a86170403fbff041d75bd8e9;
 
+-- Users as rows of a file, below a place.
+CREATE OR REPLACE FUNCTION dashboard.user_file(session_token text, filters jsonb, before numeric, size integer) RETURNS TABLE(place bigint, user_id text, external_ref text, created_at timestamp with time zone, addresses text, metadata text) LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 1d1e51ec4d0a8b61bee9b41ddb0321d6;
+
+-- A page of the users, the newest first: all, or those whose reference has a beginning, or that were made on some days.
+CREATE OR REPLACE FUNCTION dashboard.user_list(token text, filters jsonb, before text, size integer) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 285d3765b905ac81d52851615c69d4dd;
+
 -- What came for a user and was not credited, with the reason of each: the newest twenty.
 CREATE OR REPLACE FUNCTION dashboard.user_not_credited(token text, public_id text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as af6e912945f10812058dea707c3a38a9;
 
 -- A user; raises SL404 if there is none with this id.
 CREATE OR REPLACE FUNCTION dashboard.user_of(token text, public_id text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as a6f9dd2377fa1de6704c7803291ff37e;
-
--- A page of the users, the newest first, or the one with this reference.
-CREATE OR REPLACE FUNCTION dashboard.users(token text, of_external_ref text, before text, size integer) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 00a192d2390ea5f1701f669b1a8931f6;
 
 -- The UUID in an id that merchants see; null if it is no id of this kind.
 CREATE OR REPLACE FUNCTION dashboard.uuid_of(prefix text, public_id text) RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path TO 'pg_catalog' as c6e93d8d7625975dd762c9a56a9df025;
@@ -7450,6 +7468,7 @@ grant usage on schema custody to sluice_custody;
 -- sluice_dashboard
 alter role sluice_dashboard set statement_timeout = '10s';
 grant execute on function dashboard.api_keys(text) to sluice_dashboard;
+grant execute on function dashboard.audit_file(text,jsonb,text,integer) to sluice_dashboard;
 grant execute on function dashboard.audit_list(text,jsonb,text,integer) to sluice_dashboard;
 grant execute on function dashboard.balance(text,text,text) to sluice_dashboard;
 grant execute on function dashboard.brand(text) to sluice_dashboard;
@@ -7463,10 +7482,11 @@ grant execute on function dashboard.create_webhook_endpoint(text,uuid,text,text[
 grant execute on function dashboard.currencies(text) to sluice_dashboard;
 grant execute on function dashboard.delete_webhook_endpoint(text,uuid,text) to sluice_dashboard;
 grant execute on function dashboard.delivery(text,text,text) to sluice_dashboard;
+grant execute on function dashboard.delivery_file(text,jsonb,text,integer) to sluice_dashboard;
 grant execute on function dashboard.delivery_list(text,text,jsonb,text,integer) to sluice_dashboard;
 grant execute on function dashboard.deposit(text,text) to sluice_dashboard;
+grant execute on function dashboard.deposit_file(text,jsonb,numeric,integer) to sluice_dashboard;
 grant execute on function dashboard.deposit_list(text,jsonb,text,integer) to sluice_dashboard;
-grant execute on function dashboard.deposit_rows(text,jsonb,numeric,integer) to sluice_dashboard;
 grant execute on function dashboard.find(text,text) to sluice_dashboard;
 grant execute on function dashboard.has_payment_requests(text) to sluice_dashboard;
 grant execute on function dashboard.logo(text) to sluice_dashboard;
@@ -7475,14 +7495,14 @@ grant execute on function dashboard.news(text[]) to sluice_dashboard;
 grant execute on function dashboard.overview(text) to sluice_dashboard;
 grant execute on function dashboard.own_address(text,text) to sluice_dashboard;
 grant execute on function dashboard.payment_request(text,text) to sluice_dashboard;
+grant execute on function dashboard.payment_request_file(text,jsonb,numeric,integer) to sluice_dashboard;
 grant execute on function dashboard.payment_request_list(text,jsonb,text,integer) to sluice_dashboard;
-grant execute on function dashboard.payment_request_rows(text,jsonb,numeric,integer) to sluice_dashboard;
 grant execute on function dashboard.payment_tolerance(text) to sluice_dashboard;
 grant execute on function dashboard.payout(text,text) to sluice_dashboard;
 grant execute on function dashboard.payout_addresses(text) to sluice_dashboard;
+grant execute on function dashboard.payout_file(text,jsonb,numeric,integer) to sluice_dashboard;
 grant execute on function dashboard.payout_list(text,jsonb,text,integer) to sluice_dashboard;
 grant execute on function dashboard.payout_parts(text,text,text,integer) to sluice_dashboard;
-grant execute on function dashboard.payout_rows(text,jsonb,numeric,integer) to sluice_dashboard;
 grant execute on function dashboard.redeliver(text,uuid,text,text) to sluice_dashboard;
 grant execute on function dashboard.redeliver_failed(text,uuid,text,timestamp with time zone) to sluice_dashboard;
 grant execute on function dashboard.require_full_rights(text) to sluice_dashboard;
@@ -7500,9 +7520,10 @@ grant execute on function dashboard.statements(text,text,text) to sluice_dashboa
 grant execute on function dashboard.test_webhook(text,uuid,text,text) to sluice_dashboard;
 grant execute on function dashboard.today(text) to sluice_dashboard;
 grant execute on function dashboard.update_webhook_endpoint(text,uuid,text,text,text[],boolean) to sluice_dashboard;
+grant execute on function dashboard.user_file(text,jsonb,numeric,integer) to sluice_dashboard;
+grant execute on function dashboard.user_list(text,jsonb,text,integer) to sluice_dashboard;
 grant execute on function dashboard.user_not_credited(text,text) to sluice_dashboard;
 grant execute on function dashboard.user_of(text,text) to sluice_dashboard;
-grant execute on function dashboard.users(text,text,text,integer) to sluice_dashboard;
 grant execute on function dashboard.webhook_endpoint(text,text) to sluice_dashboard;
 grant execute on function dashboard.webhook_endpoints(text) to sluice_dashboard;
 grant usage on schema dashboard to sluice_dashboard;

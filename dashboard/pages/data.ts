@@ -293,7 +293,7 @@ export interface Asked {
 }
 
 /** Of what there are files. */
-export type FileKind = 'deposit' | 'payout' | 'payment_request' | 'statement'
+export type FileKind = 'deposit' | 'payout' | 'payment_request' | 'statement' | 'user' | 'delivery' | 'audit'
 
 /** The values of a call, behind the token. */
 type Value = string | number | boolean | Buffer | string[] | Asked | null
@@ -323,8 +323,8 @@ export class Data {
   deposits = (asked: Asked, before?: string): Promise<Page<Deposit>> =>
     this.#call(pageOf(Deposit), 'deposit_list', asked, before ?? null, pageSize)
   deposit = (id: string) => this.#call(DepositDetail, 'deposit', id)
-  users = (by: {externalRef?: string; before?: string}): Promise<Page<User>> =>
-    this.#call(pageOf(User), 'users', by.externalRef ?? null, by.before ?? null, pageSize)
+  users = (asked: Asked, before?: string): Promise<Page<User>> =>
+    this.#call(pageOf(User), 'user_list', asked, before ?? null, pageSize)
   user = (id: string) => this.#call(User, 'user_of', id)
   /** The newest that came for a user and was not credited. */
   notCredited = (user: string) => this.#call(z.array(NotCredited), 'user_not_credited', user)
@@ -365,10 +365,10 @@ export class Data {
 
   /** All rows of a list, for a file: their columns, and the rows by what is selected of them, page by page. */
   async file(kind: FileKind, asked: Asked): Promise<{columns: Column[]; rows(columns: string): AsyncGenerator<Row[]>}> {
-    const from = `dashboard.${kind}${kind === 'statement' ? '_file' : '_rows'}($1, $2, $3, $4)`
+    const from = `dashboard.${kind}_file($1, $2, $3, $4)`
     const [, ...columns] = await columnsOf(this.#pool, from, [this.#token, asked, null, 0])
-    const page = (columns: string) => (below: string | null) =>
-      texts(this.#pool, `select place, ${columns} from ${from}`, [this.#token, asked, below, rowsOfFile])
+    const page = (columns: string) => (behind: string | null) =>
+      texts(this.#pool, `select place, ${columns} from ${from}`, [this.#token, asked, behind, rowsOfFile])
     return {columns, rows: columns => pagesOf(page(columns))}
   }
 

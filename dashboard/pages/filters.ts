@@ -5,7 +5,7 @@ import {whatIsWrong} from '../../base/wrong-value.ts'
 import {chainCodes} from '../../chains/registry.ts'
 import type {Asked, Page} from './data.ts'
 import {before, read} from './form.ts'
-import {type Fields, fieldsOf, one, sentence} from './view.ts'
+import {type Fields, fieldsOf, many, one, sentence} from './view.ts'
 
 const day = z.iso
   .date({error: 'must be a day, such as 2026-11-25'})
@@ -17,6 +17,27 @@ export const decimal = z
   .max(100)
   .regex(/^(0|[1-9]\d*)(\.\d+)?$/, 'must be a plain decimal, such as 25.5')
 const text = z.string().trim().max(255)
+
+/** What people change, and prove, as actions of the audit log begin. */
+export const auditedThings = [
+  'api_key',
+  'authenticator',
+  'invitation',
+  'passkey',
+  'password',
+  'payment_page',
+  'payment_request',
+  'payment_tolerance',
+  'payout',
+  'payout_address',
+  'recovery_codes',
+  'reset',
+  'session',
+  'sessions',
+  'sign_in',
+  'time_zone',
+  'webhook_endpoint',
+] as const
 
 /** Each name with its form. A token is named with its chain, as ETH:USDC. */
 const all = {
@@ -31,6 +52,12 @@ const all = {
   sender: text,
   address: text,
   user: text,
+  /** Of a user's reference. */
+  beginning: text,
+  /** What an entry of the audit log is about. */
+  action: z.enum(auditedThings),
+  /** An e-mail address. */
+  person: text,
 }
 export type FilterName = keyof typeof all
 
@@ -51,9 +78,9 @@ export function filtersOf(query: Fields, names: readonly FilterName[], statuses:
     if (result.success) asked[name] = result.data
     else problems.push(sentence(`${name.replaceAll('_', ' ')} ${result.error.issues[0]!.message}`))
   }
-  const status = one(query.status)
-  if (status !== undefined && status !== '' && statuses.length) {
-    if (statuses.includes(status)) asked.status = [status]
+  const wanted = statusesOf(query)
+  if (wanted.length && statuses.length) {
+    if (wanted.every(status => statuses.includes(status))) asked.status = wanted
     else problems.push(sentence(`status must be one of ${statuses.join(', ')}`))
   }
   const {currency, from, to, amount_from, amount_to, ...rest} = asked
@@ -91,6 +118,11 @@ export function askedOf(request: FastifyRequest, names: readonly FilterName[], s
   return asked
 }
 
+/** Several stand in one parameter, or in several of this name. */
+const statusesOf = ({status}: Fields): string[] => [
+  ...new Set(many(status).flatMap(text => text.split(',').filter(each => each !== ''))),
+]
+
 interface ListOf<Item> {
   names: readonly FilterName[]
   statuses?: readonly string[]
@@ -109,7 +141,10 @@ export interface Listed<Item> {
 export async function listed<Item>(request: FastifyRequest, list: ListOf<Item>): Promise<Listed<Item>> {
   const {names, statuses = [], read: readPage} = list
   const given = fieldsOf(request.query)
-  const query = Object.fromEntries(['status', ...names].map(name => [name, one(given[name])]))
+  const query: Fields = {
+    status: statusesOf(given).join(',') || undefined,
+    ...Object.fromEntries(names.map(name => [name, one(given[name])])),
+  }
   const start = read(z.object({before: list.before ?? before}), given).before
   const {asked, problems} = filtersOf(query, names, statuses)
   const shown = {query: {...query, before: start}, problems}

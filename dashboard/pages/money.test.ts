@@ -19,11 +19,13 @@ let site: PagesServer
 let money: Money
 let shop: TestUser
 let data: Data
+let requests: PaymentRequests
 
 beforeAll(async () => {
   site = await PagesServer.open()
   ;({money, shop} = site)
   data = new Data(site.pool, site.ada.token)
+  requests = await PaymentRequests.open(money.db)
   await money.topUp('ETH', 1_000_000)
   await money.topUp('USDC', 1_000_000_000)
   for (let n = 1; n <= count; n++) await money.deposit(shop.address, n * 1_000_000, {final: n % 10 !== 0})
@@ -93,7 +95,7 @@ test('a file has all that the filters show, whatever its format; one whose filte
   const csv = await ask('/deposits/download?status=final')
   expect(csv.headers['content-disposition']).toBe('attachment; filename="deposits.csv"')
   const [head, ...rows] = lines(csv.body.toString())
-  expect(head).toMatch(/^deposit_id,created_at,finalised_at,status,chain,currency,amount,/)
+  expect(head).toMatch(/^deposit_id,created_at,finalised_at,status,chain,token,amount,/)
   expect(rows.map(row => Number(row.split(',')[6]))).toEqual(Array.from({length: count}, (_, n) => count - n))
   const sheet = await ask('/deposits/download?format=spreadsheet&currency=ETH:USDC&amount_to=1')
   expect(sheet.body.toString()).toMatch(/^\ufeffdeposit_id,.*\n"dep_[^\n]*,"1",[^\n]*\n$/)
@@ -107,6 +109,69 @@ test('a file has all that the filters show, whatever its format; one whose filte
     expect((await ask(`/deposits/download?${query}`)).status, query).toBe(400)
   const missing = await ask('/deposits/download?user=nobody')
   expect([missing.status, missing.headers['content-disposition']]).toEqual([404, undefined])
+})
+
+test('each list has its file: users, the audit log, deliveries, and payment requests with all that came for them', async () => {
+  const shop = await money.merchant()
+  const {token} = await signIn(money.db, shop.merchantId)
+  const data = new Data(site.pool, token)
+  const made = await requests.create(money.api, shop.merchantId, {amount: 5_000_000})
+  const sender = '0x9965507D1a55bcC2695C58ba16FB37d819B0A4dc'
+  const txids = [money.newTxid(), money.newTxid()]
+  for (const txid of txids)
+    await money.block([{txid, token: 'USDC', amount: 2_000_000n, recipient: made.address, sender}], [])
+  const {id: endpoint} = await data.createEndpoint(crypto.randomUUID(), 'https://shop.example/', ['deposit.pending'])
+  const {id: delivery} = await data.testEndpoint(crypto.randomUUID(), endpoint, 'deposit.pending')
+  const file = async (url: string) => {
+    const response = await site.ask(url, {token})
+    const [head, ...rows] = lines((await buffer(response)).toString()).map(line => line.split(','))
+    const name = /filename="([^"]+)"/.exec(String(response.headers['content-disposition']))?.[1]
+    return [name, rows.map(row => Object.fromEntries(row.map((cell, n) => [head![n], cell])))]
+  }
+  expect(await file('/payment-requests/download?currency=ETH:USDC&amount_from=5&amount_to=5')).toEqual([
+    'payment-requests.csv',
+    [expect.objectContaining({token: 'USDC', shortfall: '5', txids: txids.join(' '), senders: `${sender} ${sender}`})],
+  ])
+  const [user] = (await data.users({})).items
+  expect(await file('/users/download')).toEqual([
+    'users.csv',
+    [expect.objectContaining({user_id: user!.id, addresses: expect.stringContaining(`ETH:${shop.address}`)})],
+  ])
+  expect(await file('/audit-log/download?action=webhook_endpoint')).toEqual([
+    'audit-log.csv',
+    [
+      expect.objectContaining({action: 'webhook_endpoint.test', target: endpoint}),
+      expect.objectContaining({action: 'webhook_endpoint.create', target: endpoint}),
+    ],
+  ])
+  expect(await file(`/webhooks/${endpoint}/deliveries/download`)).toEqual([
+    'deliveries.csv',
+    [expect.objectContaining({delivery_id: delivery, status: 'pending', attempts: '0'})],
+  ])
+  for (const path of ['/users', '/audit-log', `/webhooks/${endpoint}/deliveries`])
+    expect((await buffer(await site.ask(path, {token}))).toString()).toContain(`href="${path}/download?format=csv"`)
+})
+
+test('deposits are filtered by address and several statuses, users by the beginning of a reference and days, the audit log by what and who', async () => {
+  const amounts = async (query: string) =>
+    [...(await page(`/deposits?${query}`)).matchAll(/class="amount" href="[^"]+">([^<]+)</g)].length
+  expect(await amounts(`address=${shop.address.toLowerCase()}&status=pending`)).toBe(1)
+  expect(await amounts('status=pending,final&from=2999-01-01')).toBe(0)
+  expect(await amounts('status=pending,reorged')).toBe(1)
+  expect(await page('/deposits?status=pending,final')).toMatch(
+    /status=pending"\s+aria-current="true">pending<.*status=final"\s+aria-current="true">final</,
+  )
+  expect(await page('/deposits?status=pending,lost')).toContain('Status must be one of pending, final, reorged')
+  expect(await page('/deposits?address=0x1')).toContain('There is no user with this address')
+  const users = async (query: string) => [...(await page(`/users?${query}`)).matchAll(/href="\/users\/usr_/g)].length
+  const {external_ref} = (await data.users({})).items[0]!
+  expect(await users(`beginning=${external_ref.slice(0, 4)}&from=${today()}&to=${today()}`)).toBe(1)
+  expect([await users('beginning=nobody'), await users('to=2020-01-01')]).toEqual([0, 0])
+  const entries = async (query: string) => [...(await page(`/audit-log?${query}`)).matchAll(/data-name="Who"/g)].length
+  const {email} = await data.me()
+  expect(await entries('action=time_zone')).toBe(1)
+  expect(await entries(`action=time_zone&person=${email.toUpperCase()}`)).toBe(1)
+  expect(await entries('person=nobody@acme.test')).toBe(0)
 })
 
 test('a statement, its file and the charts have the same sums, those of the API', async () => {
@@ -194,7 +259,6 @@ test('today is compared with the same day last week up to the same time of day: 
     `Etc/GMT${behind < 0 ? behind : `+${behind}`}`,
   ])
   await money.deposit(merchant.address, 10_000_000)
-  const requests = await PaymentRequests.open(money.db)
   const made = await requests.create(money.api, merchant.merchantId, {amount: 2_000_000})
   await money.deposit(made.address, 2_000_000)
   const {compared_with} = await other.today()

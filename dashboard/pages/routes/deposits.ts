@@ -7,7 +7,7 @@ import {askedOf, listed} from '../filters.ts'
 import {id, read, show} from '../form.ts'
 import {depositList, depositPage, depositPart, depositStatuses, depositsPage} from '../views/deposits.ts'
 
-const names = ['chain', 'currency', 'from', 'to', 'amount_from', 'amount_to', 'sender', 'user'] as const
+const names = ['chain', 'currency', 'from', 'to', 'amount_from', 'amount_to', 'sender', 'address', 'user'] as const
 
 export function deposits(app: App, context: Context): void {
   const chains = chainsOf(context)

@@ -1,20 +1,23 @@
 // Users: read only. They are made with the API.
-import {z} from 'zod'
 import type {App, Context} from '../app.ts'
 import {chainsOf} from '../chains.ts'
-import {before, id, read, show} from '../form.ts'
+import {download} from '../download.ts'
+import {askedOf, listed} from '../filters.ts'
+import {id, read, show} from '../form.ts'
 import {userDeposits, userPage, usersPage} from '../views/users.ts'
 
-const Query = z.object({external_ref: z.string().optional(), before})
+const names = ['beginning', 'from', 'to'] as const
 
 export function users(app: App, context: Context): void {
   const chains = chainsOf(context)
 
   app.get('/users', async request => {
-    const query = read(Query, request.query)
-    const page = await request.data.users({externalRef: query.external_ref || undefined, before: query.before})
-    return show(request, usersPage({query, page, apiUrl: context.apiUrl}))
+    const found = await listed(request, {names, read: request.data.users})
+    return show(request, usersPage({...found, names, apiUrl: context.apiUrl}))
   })
+  app.get('/users/download', (request, reply) =>
+    download(request, reply, {kind: 'user', name: 'users', asked: askedOf(request, names, [])}),
+  )
   app.get('/users/:id', async request => {
     const {id: user} = read(id, request.params)
     const {data} = request

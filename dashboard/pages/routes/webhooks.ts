@@ -5,7 +5,8 @@ import {eventTypes} from '../../../base/event-types.ts'
 import {webhookUrl} from '../../../base/webhook-url.ts'
 import {deliveryStatuses} from '../../../reading/webhooks.ts'
 import type {App, Context} from '../app.ts'
-import {listed} from '../filters.ts'
+import {download} from '../download.ts'
+import {askedOf, listed} from '../filters.ts'
 import {beforeDelivery, id, read, show, showForm, submit} from '../form.ts'
 import {fieldsOf, many, type View} from '../view.ts'
 import {deliveriesPage, deliveryList, deliveryPage, deliveryPart, sentAgain} from '../views/deliveries.ts'
@@ -153,6 +154,10 @@ function deliveries(app: App): void {
 
   app.get('/webhooks/:id/deliveries', async request => {
     return show(request, deliveriesPage(await list(request)))
+  })
+  app.get('/webhooks/:id/deliveries/download', (request, reply) => {
+    const asked = {...askedOf(request, names, deliveryStatuses), endpoint: idOf(request)}
+    return download(request, reply, {kind: 'delivery', name: 'deliveries', asked})
   })
   app.get('/webhooks/:id/deliveries/part', async request => deliveryList(await list(request)).text)
   app.post('/webhooks/:id/redeliver-failed', (request, reply) =>

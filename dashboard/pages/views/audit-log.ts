@@ -5,7 +5,7 @@ import {card, email, short, status, table, time, timesOf} from '../../components
 import type {AuditEntry} from '../data.ts'
 import type {FilterName, Listed} from '../filters.ts'
 import type {View} from '../view.ts'
-import {moreFilters, pager} from './lists.ts'
+import {downloads, moreFilters, pager} from './lists.ts'
 
 interface List extends Listed<AuditEntry> {
   names: readonly FilterName[]
@@ -28,8 +28,8 @@ export const auditLogPage = ({query, page, ...list}: List): View => ({
           time(entry.at),
         ],
       })),
-      empty: html`<p>${query.from || query.to ? 'Nothing was done then.' : 'Nothing was done yet.'}</p>`,
-    })}${pager('/audit-log', query, page.next)}`,
+      empty: html`<p>${Object.values(query).some(Boolean) ? 'Nothing matches these filters.' : 'Nothing was done yet.'}</p>`,
+    })}${downloads('/audit-log', query)}${pager('/audit-log', query, page.next)}`,
   })}`,
 })
 

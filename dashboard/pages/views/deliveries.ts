@@ -26,7 +26,7 @@ import {local, zone} from '../../zone.ts'
 import type {Delivery, DeliveryDetail, Endpoint, Event} from '../data.ts'
 import type {FilterName, Listed} from '../filters.ts'
 import type {View} from '../view.ts'
-import {filters, liveWhereNewest, moreFilters, pager} from './lists.ts'
+import {downloads, filters, liveWhereNewest, moreFilters, pager} from './lists.ts'
 import {pathOf as pathOfThing} from './paths.ts'
 
 const tones: Record<Delivery['status'], Tone> = {pending: 'wait', delivered: 'good', failed: 'bad'}
@@ -120,7 +120,7 @@ export const deliveriesPage = (list: List, {done, failed}: {done?: string; faile
   isLive: list.query.before === undefined,
   body: html`${notice(done)}${alert(failed)}${filters(listPath(list.endpoint), list.query, [{name: 'status', label: 'Status', values: deliveryStatuses}])}${moreFilters({...list, what: 'Since', path: listPath(list.endpoint)})}${card(
     {
-      body: liveWhereNewest('deliveries', listPath(list.endpoint), list.query, deliveryList(list)),
+      body: html`${liveWhereNewest('deliveries', listPath(list.endpoint), list.query, deliveryList(list))}${downloads(listPath(list.endpoint), list.query)}`,
     },
   )}${redeliverAll(list.endpoint)}`,
 })

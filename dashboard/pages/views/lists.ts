@@ -3,7 +3,7 @@ import {type Html, html} from '../../../base/html.ts'
 import {alert, live} from '../../components.ts'
 import {zone} from '../../zone.ts'
 import type {Chains} from '../chains.ts'
-import type {FilterName} from '../filters.ts'
+import {auditedThings, type FilterName} from '../filters.ts'
 import {type Fields, one, urlOf} from '../view.ts'
 
 interface Filter {
@@ -13,6 +13,10 @@ interface Filter {
   values: readonly string[]
 }
 
+/** Several statuses have commas between. */
+const isSet = (now: Fields[string], value: string | undefined) =>
+  value === undefined ? now === undefined : one(now)?.split(',').includes(value)
+
 export const filters = (path: string, query: Fields, all: readonly Filter[]): Html =>
   html`<div class="filters">${all.map(
     ({name, label, values}) =>
@@ -21,7 +25,7 @@ export const filters = (path: string, query: Fields, all: readonly Filter[]): Ht
         ...values,
       ].map(
         value =>
-          html`<a href="${urlOf(path, {...query, ...(name === 'chain' && {currency: undefined}), before: undefined, [name]: value})}"${query[name] === value && html` aria-current="true"`}>${value ?? 'all'}</a>`,
+          html`<a href="${urlOf(path, {...query, ...(name === 'chain' && {currency: undefined}), before: undefined, [name]: value})}"${isSet(query[name], value) && html` aria-current="true"`}>${value ?? 'all'}</a>`,
       )}</nav>`,
   )}</div>`
 
@@ -38,18 +42,20 @@ interface MoreFilters {
   currencies?: ReturnType<typeof currenciesOf>
   /** What a day is of, such as Seen. */
   what: string
+  /** Also where none is set. */
+  isOpen?: boolean
 }
 
 /** Filters that are typed; open where one is set. */
-export function moreFilters({path, query, names, problems, currencies = [], what}: MoreFilters): Html {
+export function moreFilters({path, query, names, problems, currencies = [], what, isOpen}: MoreFilters): Html {
   const typed = names.filter(name => name !== 'chain')
   const kept = Object.entries(query).filter(([name]) => name !== 'before' && !typed.some(other => other === name))
   const ofChain = currencies.filter(([pair]) => query.chain === undefined || pair.startsWith(`${one(query.chain)}:`))
-  const isOpen = typed.some(name => query[name] !== undefined)
-  return html`${problems.map(alert)}<details class="more"${isOpen && html` open`}><summary>More filters</summary><p class="soft small">Days are those of ${zone()}.</p><form class="row" method="get" action="${path}">${kept.map(
+  const isSome = typed.some(name => query[name] !== undefined)
+  return html`${problems.map(alert)}<details class="more"${(isOpen || isSome) && html` open`}><summary>More filters</summary><p class="soft small">Days are those of ${zone()}.</p><form class="row" method="get" action="${path}">${kept.map(
     ([name, value]) => value !== undefined && html`<input type="hidden" name="${name}" value="${one(value)}">`,
   )}${typed.map(name => filterField(name, one(query[name]) ?? '', {currencies: ofChain, what}))}<button class="quiet">Filter</button>${
-    isOpen && html`<a class="button quiet" href="${path}">Show all</a>`
+    isSome && html`<a class="button quiet" href="${path}">Show all</a>`
   }</form></details>`
 }
 
@@ -64,13 +70,17 @@ const labels: Record<Exclude<FilterName, 'chain'>, string> = {
   sender: 'Sender',
   address: 'Address paid to',
   user: 'User (id or reference)',
+  beginning: 'Reference begins with',
+  action: 'About',
+  person: 'Person (e-mail address)',
 }
 
 type Choices = Required<Pick<MoreFilters, 'currencies' | 'what'>>
 
 function filterField(name: Exclude<FilterName, 'chain'>, value: string, {currencies, what}: Choices): Html {
-  if (name === 'currency')
-    return html`<label class="field"><span>${labels.currency}</span><select name="currency"><option value="">any</option>${currencies.map(
+  const choices = name === 'action' ? auditedThings.map(each => [each, each.replaceAll('_', ' ')] as const) : currencies
+  if (name === 'currency' || name === 'action')
+    return html`<label class="field"><span>${labels[name]}</span><select name="${name}"><option value="">any</option>${choices.map(
       ([each, label]) => html`<option value="${each}"${each === value && html` selected`}>${label}</option>`,
     )}</select></label>`
   const isDay = /^(paid_)?(from|to)$/.test(name)

@@ -19,9 +19,10 @@ import {
 } from '../../components.ts'
 import type {Chains, ShownChain} from '../chains.ts'
 import type {NotCredited, Page} from '../data.ts'
-import {type Fields, one, referenceOf, sentence, type View} from '../view.ts'
+import type {FilterName, Listed} from '../filters.ts'
+import {referenceOf, sentence, type View} from '../view.ts'
 import {depositTable} from './deposits.ts'
-import {pager} from './lists.ts'
+import {downloads, moreFilters, pager} from './lists.ts'
 
 export const createUserLine = (apiUrl: string) => `curl ${apiUrl}/v1/users -H "Authorization: Bearer $SLUICE_API_KEY" \\
   -H 'Content-Type: application/json' -d '{"external_ref":"customer-42"}'`
@@ -31,16 +32,15 @@ const list = new Intl.ListFormat('en')
 export const acceptedTokens = ({tokens}: ShownChain): Html =>
   html`<span class="soft small">Accepts ${list.format(tokens)}. Do not send anything else: another token is not credited.</span>`
 
-interface List {
-  query: Fields
-  page: Page<User>
+interface List extends Listed<User> {
+  names: readonly FilterName[]
   apiUrl: string
 }
 
-export const usersPage = ({query, page, apiUrl}: List): View => ({
+export const usersPage = ({query, page, apiUrl, ...list}: List): View => ({
   title: 'Users',
   section: '/users',
-  body: html`<form class="row search-row" role="search" aria-label="Users" method="get"><label class="field"><span>Find a user by your own reference</span><input type="search" name="external_ref" value="${one(query.external_ref)}" maxlength="255"></label><button class="quiet">Find</button></form>
+  body: html`${moreFilters({...list, query, what: 'Made', path: '/users', isOpen: true})}
 ${card({
   body: html`${table({
     caption: 'Users, the newest first',
@@ -54,10 +54,10 @@ ${card({
         time(user.created_at),
       ],
     })),
-    empty: query.external_ref
-      ? html`<p>No user has this reference. ${link('/users', 'Show all')}</p>`
+    empty: Object.values(query).some(Boolean)
+      ? html`<p>No user matches these filters.</p>`
       : html`<p><strong>No users yet.</strong></p><p>A user is one of your customers, and has an address of its own on each chain. Make one with the API (${apiDocs('API reference')}):</p>${command(createUserLine(apiUrl))}`,
-  })}${pager('/users', query, page.next)}`,
+  })}${downloads('/users', query)}${pager('/users', query, page.next)}`,
 })}${
   page.items.length > 0 &&
   html`<p class="soft small">Your server makes users with the API (${apiDocs('API reference')}):</p>${command(createUserLine(apiUrl))}`

@@ -33,15 +33,15 @@ begin
 end $$;
 comment on function dashboard.own_user is 'The user of this merchant with this id; raises SL404 if there is none.';
 
-create or replace function dashboard.users(token text, of_external_ref text, before text, size int) returns json
+create or replace function dashboard.user_list(token text, filters jsonb, before text, size int) returns json
 language plpgsql stable security definer set search_path = pg_catalog as $$
 declare merchant uuid := dashboard.merchant_of(token);
 begin
   return (select dashboard.page(array_agg(u.item order by u.place desc), array_agg(u.place::text order by u.place desc), size)
-    from app.read_users(merchant, jsonb_build_object('external_ref', of_external_ref), least(before::numeric, 9223372036854775807)::bigint, size + 1) u);
+    from app.read_users(merchant, dashboard.asked(merchant, filters), least(before::numeric, 9223372036854775807)::bigint, size + 1) u);
 end $$;
-comment on function dashboard.users is 'A page of the users, the newest first, or the one with this reference.';
-grant execute on function dashboard.users to sluice_dashboard;
+comment on function dashboard.user_list is 'A page of the users, the newest first: all, or those whose reference has a beginning, or that were made on some days.';
+grant execute on function dashboard.user_list to sluice_dashboard;
 
 create or replace function dashboard.user_of(token text, public_id text) returns json
 language plpgsql stable security definer set search_path = pg_catalog as $$

@@ -1,9 +1,9 @@
--- The lists of the dashboard, page by page, and their rows for files. It reads, and changes nothing.
+-- The lists of the dashboard, page by page (files.sql has them as rows of files). It reads, and changes nothing.
 --
 -- What may be asked for is what db/functions/reading takes, as JSON: status (a list), chain, token, amount_from, amount_to, sender, address; but a user by
--- its id or reference, and from, to, paid_from and paid_to as days, all included, in the merchant's time zone.
--- Promises: a page is what the API would show, in the same order. Rows of files have the place of each first; a file is read page by page, so that it
--- may be of any size.
+-- its id or reference, and from, to, paid_from and paid_to as days, all included, in the merchant's time zone. Of users it is the beginning of a
+-- reference and days, of the audit log what dashboard.asked_entries says.
+-- Promises: a page is what the API would show, in the same order.
 -- Errors: SLAUT there is no such session; SL404 there is no such user or endpoint; SL422 an amount without its token.
 
 create or replace function dashboard.begin_of_day(merchant uuid, day text, days_later int default 0) returns timestamptz
@@ -38,30 +38,32 @@ begin
 end $$;
 comment on function dashboard.asked_user is 'The user of this merchant with this id or reference.';
 
+-- An address is that of a user, in any form of the chain.
+create or replace function dashboard.asked_of_deposits(merchant uuid, filters jsonb) returns jsonb
+language plpgsql stable set search_path = pg_catalog as $$
+declare
+  asked jsonb := dashboard.asked(merchant, filters);
+  found_user uuid;
+  found_address text;
+begin
+  if asked ->> 'address' is null then return asked; end if;
+  select w.user_id, w.address into found_user, found_address from app.chain c
+  join app.address w on w.chain = c.chain and w.match_key = app.match_key(asked ->> 'address', c.folds_addresses)
+  where w.merchant_id = merchant and w.user_id is not null and coalesce(w.user_id = (asked ->> 'user')::uuid, true) limit 1;
+  if found_user is null then raise exception 'there is no user with this address' using errcode = 'SL404', detail = 'user'; end if;
+  return asked || jsonb_build_object('user', found_user, 'address', found_address);
+end $$;
+comment on function dashboard.asked_of_deposits is 'What is asked for of deposits, as app.asked_deposits takes it.';
+
 create or replace function dashboard.deposit_list(token text, filters jsonb, before text, size int) returns json
 language plpgsql stable security definer set search_path = pg_catalog as $$
 declare merchant uuid := dashboard.merchant_of(token);
 begin
   return (select dashboard.page(array_agg(d.item order by d.place desc), array_agg(d.place::text order by d.place desc), size)
-    from app.read_deposits(merchant, dashboard.asked(merchant, filters), before::numeric, size + 1) d);
+    from app.read_deposits(merchant, dashboard.asked_of_deposits(merchant, filters), before::numeric, size + 1) d);
 end $$;
 comment on function dashboard.deposit_list is 'A page of the deposits of users, the newest first. before: where the page begins.';
 grant execute on function dashboard.deposit_list to sluice_dashboard;
-
-create or replace function dashboard.deposit_rows(token text, filters jsonb, before numeric, size int) returns table (place numeric, deposit_id text,
-  created_at timestamptz, finalised_at timestamptz, status text, chain text, currency text, amount numeric, user_external_ref text, sender text,
-  address text, txid text, output_index int, payout_id text)
-language plpgsql stable security definer set search_path = pg_catalog as $$
-declare merchant uuid := dashboard.merchant_of(token);
-begin
-  return query select d.position, app.public_id('dep', d.id), d.created_at, d.finalised_at, d.status, d.chain, d.token, analytics.coins(d.amount, a.decimals),
-      u.external_ref, d.sender, d.address, d.txid, d.output_index, app.public_id('pay', d.settlement_id)
-    from app.asked_deposits(merchant, dashboard.asked(merchant, filters), before, size) d
-    join app.asset a on a.chain = d.chain and a.token = d.token join app.user u on u.id = d.user_id
-    order by d.position desc;
-end $$;
-comment on function dashboard.deposit_rows is 'The same as rows of a file.';
-grant execute on function dashboard.deposit_rows to sluice_dashboard;
 
 create or replace function dashboard.payout_list(token text, filters jsonb, before text, size int) returns json
 language plpgsql stable security definer set search_path = pg_catalog as $$
@@ -72,20 +74,6 @@ end $$;
 comment on function dashboard.payout_list is 'A page of the payouts, the newest first.';
 grant execute on function dashboard.payout_list to sluice_dashboard;
 
-create or replace function dashboard.payout_rows(token text, filters jsonb, before numeric, size int) returns table (place bigint, payout_id text,
-  created_at timestamptz, finished_at timestamptz, status text, chain text, currency text, gross numeric, fee numeric, net numeric, address text,
-  txid text, error_code text)
-language plpgsql stable security definer set search_path = pg_catalog as $$
-declare merchant uuid := dashboard.merchant_of(token);
-begin
-  return query select p.seq, app.public_id('pay', p.id), p.created_at, p.finished_at, p.status, p.chain, p.token, analytics.coins(p.gross, a.decimals),
-      analytics.coins(p.fee, a.decimals), analytics.coins(p.net, a.decimals), p.address, p.txid, p.error_code
-    from app.asked_payouts(merchant, dashboard.asked(merchant, filters), before::bigint, size) p
-    join app.asset a on a.chain = p.chain and a.token = p.token order by p.seq desc;
-end $$;
-comment on function dashboard.payout_rows is 'The same as rows of a file.';
-grant execute on function dashboard.payout_rows to sluice_dashboard;
-
 create or replace function dashboard.payment_request_list(token text, filters jsonb, before text, size int) returns json
 language plpgsql stable security definer set search_path = pg_catalog as $$
 declare merchant uuid := dashboard.merchant_of(token);
@@ -95,21 +83,6 @@ begin
 end $$;
 comment on function dashboard.payment_request_list is 'A page of the payment requests, the newest first.';
 grant execute on function dashboard.payment_request_list to sluice_dashboard;
-
-create or replace function dashboard.payment_request_rows(token text, filters jsonb, before numeric, size int) returns table (place bigint, external_id text,
-  created_at timestamptz, expires_at timestamptz, paid_at timestamptz, status text, late boolean, chain text, currency text, amount numeric,
-  tolerance numeric, amount_received numeric, amount_pending numeric, address text, txid text)
-language plpgsql stable security definer set search_path = pg_catalog as $$
-declare merchant uuid := dashboard.merchant_of(token);
-begin
-  return query select r.seq, r.external_id, r.created_at, r.expires_at, r.paid_at, r.status, r.late, r.chain, r.token, analytics.coins(r.amount, a.decimals),
-      analytics.coins(r.tolerance, a.decimals), analytics.coins(r.received, a.decimals), analytics.coins(r.pending, a.decimals), w.address, r.txid
-    from app.asked_payment_requests(merchant, dashboard.asked(merchant, filters), before::bigint, size) r
-    join app.asset a on a.chain = r.chain and a.token = r.token join app.address w on w.payment_request_id = r.id and w.chain = r.chain
-    order by r.seq desc;
-end $$;
-comment on function dashboard.payment_request_rows is 'The same as rows of a file.';
-grant execute on function dashboard.payment_request_rows to sluice_dashboard;
 
 create or replace function dashboard.delivery_list(token text, endpoint text, filters jsonb, before text, size int) returns json
 language plpgsql stable security definer set search_path = pg_catalog as $$
@@ -123,18 +96,25 @@ end $$;
 comment on function dashboard.delivery_list is 'A page of the deliveries to an endpoint, the newest first.';
 grant execute on function dashboard.delivery_list to sluice_dashboard;
 
+-- Entries of tries with an e-mail address that nobody has belong to no merchant.
+create or replace function dashboard.asked_entries(merchant uuid, filters jsonb, before text, size int) returns setof dashboard.audit_entry
+language sql stable rows 50 set search_path = pg_catalog as $$
+  select e.* from dashboard.audit_entry e where e.merchant_id = merchant and e.id < least(coalesce(before::numeric, 9223372036854775807), 9223372036854775807)::bigint
+    and e.at >= coalesce(dashboard.begin_of_day(merchant, filters ->> 'from'), '-infinity')
+    and e.at < coalesce(dashboard.begin_of_day(merchant, filters ->> 'to', 1), 'infinity')
+    and (filters ->> 'action' is null or (e.action = filters ->> 'action' or starts_with(e.action, (filters ->> 'action') || '.')))
+    and (filters ->> 'person' is null or e.user_id in (select u.id from auth."user" u where u.email = lower(filters ->> 'person')))
+  order by e.id desc limit size
+$$;
+comment on function dashboard.asked_entries is 'The entries of the audit log that are asked for, below a place, the newest first: from and to (days), action (what stands before its point, such as payout) and person (an e-mail address).';
+
 create or replace function dashboard.audit_list(token text, filters jsonb, before text, size int) returns json
 language plpgsql stable security definer set search_path = pg_catalog as $$
-declare
-  merchant uuid := dashboard.merchant_of(token);
-  since timestamptz := coalesce(dashboard.begin_of_day(merchant, filters ->> 'from'), '-infinity');
-  until timestamptz := coalesce(dashboard.begin_of_day(merchant, filters ->> 'to', 1), 'infinity');
+declare merchant uuid := dashboard.merchant_of(token);
 begin
   return (select dashboard.page(array_agg(json_build_object('at', app.iso(e.at), 'person', u.email, 'action', e.action, 'target', e.target,
       'detail', e.detail, 'ip', e.ip, 'outcome', e.outcome) order by e.id desc), array_agg(e.id::text order by e.id desc), size)
-    from (select * from dashboard.audit_entry o where o.merchant_id = merchant and o.id < least(before::numeric, 9223372036854775807)::bigint
-      and o.at >= since and o.at < until order by o.id desc limit size + 1) e
-    left join auth."user" u on u.id = e.user_id);
+    from dashboard.asked_entries(merchant, filters, before, size + 1) e left join auth."user" u on u.id = e.user_id);
 end $$;
 comment on function dashboard.audit_list is 'A page of the merchant''s entries of the audit log, the newest first.';
 grant execute on function dashboard.audit_list to sluice_dashboard;
@@ -164,14 +144,3 @@ language sql stable set search_path = pg_catalog as $$
     'from', dashboard.begin_of_day(merchant, filters ->> 'from'), 'to', dashboard.begin_of_day(merchant, filters ->> 'to', 1))
 $$;
 comment on function dashboard.statement_asked is 'What is asked for of statements, as db/functions/reading/statements.sql takes it.';
-
-create or replace function dashboard.statement_file(session_token text, filters jsonb, after text, size int) returns table (place text, chain text, token text,
-  created_at timestamptz, type text, amount numeric, deposit_id text, user_external_ref text, external_id text, payout_id text, txid text,
-  payout_address text, payout_status text, day date)
-language plpgsql stable security definer set search_path = pg_catalog as $$
-declare merchant uuid := dashboard.merchant_of(session_token);
-begin
-  return query select * from app.statement_file(merchant, dashboard.statement_asked(merchant, filters), after, size);
-end $$;
-comment on function dashboard.statement_file is 'A statement as rows of a file (app.statement_file).';
-grant execute on function dashboard.statement_file to sluice_dashboard;
