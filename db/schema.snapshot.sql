@@ -6822,8 +6822,8 @@ CREATE OR REPLACE FUNCTION dashboard.endpoints_of(merchant uuid) RETURNS json LA
 -- The events of a deposit or a payout, with their deliveries.
 CREATE OR REPLACE FUNCTION dashboard.events_of(subject uuid) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 630b3a2e94414b301332f80ec70166cf;
 
--- What has this transaction id (or the beginning of one, or its ends with … between), address (also of a sender, or that a payout went to), reference, token of a payment page, amount or id: the newest first, at most 20 of a sender and 10 of an amount in each token.
-CREATE OR REPLACE FUNCTION dashboard.find(token text, given text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as d2d633e4beb7a3316be0d1fa4ca00f85;
+-- What has this transaction id (or the beginning of one, or its ends with … between), address (also of a sender, or that a payout went to), reference (or its beginning, if nothing has the whole; of a payment request also without the prefix of the account), token of a payment page, amount or id: the newest first, at most 20 of a sender, and 10 of an amount in each token or of a beginning.
+CREATE OR REPLACE FUNCTION dashboard.find(token text, given text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 6772a142cc42efd9aeae276593c4f6b7;
 
 -- An invitation by the SHA-256 of its secret: open, used or old; its merchant; the e-mail address of the person, if it is a reset. Nulls if there is none.
 CREATE OR REPLACE FUNCTION dashboard.find_invitation(of_token_hash bytea, OUT state text, OUT merchant text, OUT email text) RETURNS record LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 764a1d4955b37d0a2660e5a24d33f0b6;
@@ -6935,6 +6935,9 @@ CREATE OR REPLACE FUNCTION dashboard.refuse_suspended(merchant uuid) RETURNS voi
 
 -- Removes a passkey of the person of a session, unless it is the last second factor; returns its name.
 CREATE OR REPLACE FUNCTION dashboard.remove_passkey(of_token text, passkey uuid) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as c078185eef53828b9a1474bd02911cb6;
+
+-- The newest ten payment requests whose reference has this beginning.
+CREATE OR REPLACE FUNCTION dashboard.requests_beginning(merchant uuid, beginning text) RETURNS SETOF app.payment_request LANGUAGE plpgsql STABLE ROWS 10 SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'force_custom_plan' as e889abe41276eb1195832431d49fa961;
 
 -- Raises SLSUS if the merchant is suspended, and SLSTP unless the second factor was shown within ten minutes.
 CREATE OR REPLACE FUNCTION dashboard.require_full_rights(token text) RETURNS void LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as bd0b3e959b77f1b39bf592e3b28c12ac;

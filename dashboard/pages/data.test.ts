@@ -514,7 +514,9 @@ describe('what people look for', () => {
     expect(await kinds(sender)).toEqual([deposit])
     expect(await kinds(sender.toUpperCase().replace('0X', '0x'))).toEqual([deposit])
     expect(await kinds(address)).toEqual([payout, ['payout_address', address]])
-    for (const text of ['12.5', '12.50', '12.5 usdc']) expect([text, await kinds(text)]).toEqual([text, [deposit]])
+    const ofGross = ['payout', `${net} USDC on ETH, of 12.5 gross, pending`]
+    for (const text of ['12.5', '12.50', '12.5 usdc'])
+      expect([text, await kinds(text)]).toEqual([text, [ofGross, deposit]])
     expect(await kinds(net)).toEqual([payout])
     expect(await kinds('12.5 ETH')).toEqual([])
     const other = new Data(pool, (await signIn(money.db, (await money.merchant()).merchantId)).token)
@@ -636,6 +638,28 @@ describe('what people look for', () => {
     for (const text of [sender, '0.015', '0.015 ETH'])
       expect([text, ...(await data.search(text))]).toMatchObject([text, {kind: 'payment_request', id: external_id}])
     expect(await data.search('0.015 USDC')).toEqual([])
+  })
+
+  test('a reference is found as it was typed, without the prefix, and by its beginning if nothing has the whole; a payout also by its gross', async () => {
+    const prefix = await paymentRequests.prefixOf(shop.merchantId)
+    for (const reference of ['invoice 7', 'invoice 71'])
+      await paymentRequests.create(money.api, shop.merchantId, {externalId: `${prefix}-${reference}`})
+    await money.db.rows('update app.user set external_ref = $2 where id = $1', [shop.userId, 'customer_42'])
+    await money.deposit(shop.address, 20_000_000)
+    await money.claim(shop)
+    const found = async (text: string) =>
+      (await data.search(text)).map(({kind, id, label}) => [kind, kind === 'payment_request' ? id : label])
+    expect(await found('invoice 7')).toEqual([['payment_request', `${prefix}-invoice 7`]])
+    const both = [`${prefix}-invoice 71`, `${prefix}-invoice 7`].map(id => ['payment_request', id])
+    for (const text of ['invoice', `${prefix}-inv`]) expect([text, await found(text)]).toEqual([text, both])
+    expect([await found('customer_4'), await found('customer%')]).toEqual([[['user', 'customer_42']], []])
+    expect(await found('cu')).toEqual([])
+    expect(await found('20 USDC')).toEqual([
+      ['payout', '19.8 USDC on ETH, of 20 gross, pending'],
+      ['deposit', '20 USDC on ETH, final'],
+    ])
+    const other = new Data(pool, (await signIn(money.db, (await money.merchant()).merchantId)).token)
+    for (const text of ['invoice', 'customer_4', '20 USDC']) expect(await other.search(text)).toEqual([])
   })
 
   test('a delivery says what it is about', async () => {

@@ -44,6 +44,14 @@ language sql stable set search_path = pg_catalog as $$
 $$;
 comment on function dashboard.amounts_of is 'What to ask the lists for, to find an amount (and its token, or null) of any asset.';
 
+create or replace function dashboard.requests_beginning(merchant uuid, beginning text) returns setof app.payment_request
+language plpgsql stable rows 10 set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
+begin
+  return query select * from app.payment_request r where r.merchant_id = merchant and starts_with(r.external_id collate "C", beginning)
+    order by r.seq desc limit 10;
+end $$;
+comment on function dashboard.requests_beginning is 'The newest ten payment requests whose reference has this beginning.';
+
 create or replace function dashboard.find(token text, given text) returns json
 language plpgsql stable security definer set search_path = pg_catalog as $$
 declare
@@ -54,13 +62,21 @@ declare
   beginning text := case when ends[1] ~ '^(0x)?[0-9a-fA-F]+$' then lower(ends[1]) else ends[1] end || '%';
   ending text := '%' || case when ends[1] ~ '^(0x)?[0-9a-fA-F]+$' then lower(ends[2]) else ends[2] end;
   of_address text := case when given ~ '^[0-9A-Za-z]{26,63}$' then given end; -- of no chain longer, and every transaction id is
+  prefix text := (select m.prefix || '-' from app.merchant m where m.id = merchant);
+  -- As people typed it where a payment request was made, or its beginning, if nothing has the whole.
+  in_full text := app.request_ref(merchant, prefix || given);
+  has_user boolean := exists (select from app.user u where u.merchant_id = merchant and u.external_ref = app.user_ref(merchant, given));
+  has_request boolean := exists (select from app.payment_request r where r.merchant_id = merchant
+    and r.external_id in (app.request_ref(merchant, given), in_full));
+  may_begin boolean := length(given) >= 3;
   sum text[] := regexp_match(given, '^(\d{1,40}(?:\.\d{1,40})?)(?: +(\w{1,20}))?$'); -- 12.5, or 12.5 USDC
 begin
   return (select coalesce(json_agg(json_build_object('kind', f.kind, 'id', f.id, 'endpoint_id', f.endpoint_id, 'label', f.label, 'at', app.iso(f.at))
       order by f.is_exact desc, f.at desc nulls last), '[]') from (
-    select *, kind not in ('deposit', 'not_credited', 'payout', 'payment_request') or id in (given, app.request_ref(merchant, given)) or sum is null as is_exact from (
+    select *, kind not in ('deposit', 'not_credited', 'payout', 'payment_request') or id in (given, app.request_ref(merchant, given), in_full) or sum is null as is_exact from (
     select 'user' as kind, app.public_id('usr', u.id) as id, null::text as endpoint_id, u.external_ref as label, u.created_at as at
     from app.user u where u.merchant_id = merchant and (u.external_ref = app.user_ref(merchant, given) or u.id = dashboard.uuid_of('usr', given)
+      or u.id in (select b.id from app.asked_users(merchant, jsonb_build_object('beginning', given), null, 10) b where may_begin and not has_user)
       or u.id in (select a.user_id from app.chain c join app.address a on a.chain = c.chain and a.match_key = app.match_key(given, c.folds_addresses)
         where a.merchant_id = merchant))
     union all
@@ -82,12 +98,17 @@ begin
     where d.merchant_id = merchant and not d.credited and d.user_id is not null and d.status <> 'reorged'
     union all
     select 'payout', app.public_id('pay', p.id), null, app.decimal(p.net, a.decimals) || ' ' || p.token || ' on ' || p.chain || ', '
+      || case when p.net <> sum[1]::numeric * 10::numeric ^ a.decimals then 'of ' || app.decimal(p.gross, a.decimals) || ' gross, ' else '' end
       || case when p.error_code = 'cancelled' then 'cancelled' else p.status end, p.created_at
     from (select s.payout_id as id from app.outgoing_attempt o join app.outgoing_payment s on s.id = o.outgoing_payment_id
         where (o.txid = of_txid or o.txid like beginning and o.txid like ending) and s.kind = 'payout'
       union select dashboard.uuid_of('pay', given)
       union select o.id from app.asked_payouts(merchant, jsonb_build_object('address', of_address), null, 20) o where of_address is not null
-      union select o.id from dashboard.amounts_of(sum) w cross join lateral app.asked_payouts(merchant, w.asked, null, 10) o) o
+      union select o.id from dashboard.amounts_of(sum) w cross join lateral app.asked_payouts(merchant, w.asked, null, 10) o
+      union select o.id from dashboard.amounts_of(sum) w join app.asset a on a.chain = w.asked ->> 'chain' and a.token = w.asked ->> 'token'
+        cross join lateral (select p.id from unnest('{pending,sweeping,swept,paying,completed,failed}'::text[]) s (status) cross join lateral (
+          select i.id, i.seq from app.payout i where i.merchant_id = merchant and i.status = s.status and i.chain = a.chain and i.token = a.token
+            and i.gross = sum[1]::numeric * 10::numeric ^ a.decimals order by i.seq desc limit 10) p order by p.seq desc limit 10) o) o
     join app.payout p on p.id = o.id join app.asset a on a.chain = p.chain and a.token = p.token
     where p.merchant_id = merchant
       and (p.txid = of_txid or p.txid like beginning or p.id = dashboard.uuid_of('pay', given) or of_address is not null or sum is not null)
@@ -102,7 +123,9 @@ begin
     from (select o.payment_request_id as id from app.deposit o where o.txid = of_txid
       union select o.payment_request_id from app.deposit o where o.txid like beginning and o.txid like ending
       union select o.payment_request_id from app.chain c join app.address o on o.chain = c.chain and o.match_key = app.match_key(given, c.folds_addresses)
-      union select o.id from app.payment_request o where o.merchant_id = merchant and o.external_id = app.request_ref(merchant, given)
+      union select o.id from app.payment_request o where o.merchant_id = merchant and o.external_id in (app.request_ref(merchant, given), in_full)
+      union select o.id from unnest(array[given, prefix || given]) b (beginning), dashboard.requests_beginning(merchant, b.beginning) o
+        where may_begin and not has_request
       union select o.id from app.payment_request o where o.page_token = given
       union select o.payment_request_id from dashboard.not_credited(merchant, of_address, sum) o where o.status <> 'reorged'
       union select o.id from app.asked_payment_requests(merchant, jsonb_build_object('sender', of_address), null, 20) o where of_address is not null
@@ -134,7 +157,7 @@ begin
     from app.api_key k where k.id = dashboard.uuid_of('key', given) and k.merchant_id = merchant
     ) f order by is_exact desc, at desc nulls last limit 100) f);
 end $$;
-comment on function dashboard.find is 'What has this transaction id (or the beginning of one, or its ends with … between), address (also of a sender, or that a payout went to), reference, token of a payment page, amount or id: the newest first, at most 20 of a sender and 10 of an amount in each token.';
+comment on function dashboard.find is 'What has this transaction id (or the beginning of one, or its ends with … between), address (also of a sender, or that a payout went to), reference (or its beginning, if nothing has the whole; of a payment request also without the prefix of the account), token of a payment page, amount or id: the newest first, at most 20 of a sender, and 10 of an amount in each token or of a beginning.';
 grant execute on function dashboard.find to sluice_dashboard;
 
 -- As pages of an older version know it.
