@@ -93,7 +93,7 @@ describe.skipIf(!hasChromium)('the dashboard in Chromium (skipped without one: s
     expect(await alertOf(page)).toBe('Amount must be a plain decimal, such as 25.5.')
     expect(await fieldOf(page, 'Reference').inputValue()).toBe('invoice 7/25')
     await send(page, {Amount: '12.5', 'May be missing': '0.5'}, 'Make the payment request')
-    await heading(page, 'Request for 12.5 USDC')
+    await heading(page, 'Request for 12.5 ETH-USDC')
     const [made] = await site.money.db.rows<{external_id: string; address: string; tolerance: string}>(
       `select r.external_id, a.address, r.tolerance from app.payment_request r join app.address a on a.payment_request_id = r.id
        where r.merchant_id = $1`,
@@ -111,7 +111,7 @@ describe.skipIf(!hasChromium)('the dashboard in Chromium (skipped without one: s
     await page.getByRole('status').getByText('paid', {exact: true}).waitFor()
     expect(await page.getByRole('img', {name: 'QR code of the payment'}).count()).toBe(0)
     await open(`/search?q=${encodeURIComponent(made!.external_id)}`)
-    await heading(page, 'Request for 12.5 USDC')
+    await heading(page, 'Request for 12.5 ETH-USDC')
 
     await open('/payment-requests/new?amount=7&reference=other')
     await says('This form is filled in already.')

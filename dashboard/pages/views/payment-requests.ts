@@ -129,7 +129,7 @@ interface One {
 }
 
 export const paymentRequestPage = (shown: One): View => ({
-  title: `Request for ${shown.found.amount} ${shown.found.token}`,
+  title: `Request for ${shown.found.amount} ${shown.found.currency}`,
   section: '/payment-requests',
   parent: ['/payment-requests', 'Payment requests'],
   isLive: true,
@@ -154,11 +154,11 @@ const details = ({found}: One): Html =>
     title: 'Details',
     body: facts([
       ['Reference', copyable(found.external_id, 'reference')],
-      ['Asked for', `${found.amount} ${found.token}`],
-      ['Received', `${found.amount_received} ${found.token}`],
-      found.amount_pending !== '0' && ['Seen, not final', `${found.amount_pending} ${found.token}`],
-      found.shortfall !== '0' && ['Missing', `${found.shortfall} ${found.token}`],
-      ['Tolerance', found.tolerance === '0' ? 'none' : `${found.tolerance} ${found.token}`],
+      ['Asked for', `${found.amount} ${found.currency}`],
+      ['Received', `${found.amount_received} ${found.currency}`],
+      found.amount_pending !== '0' && ['Seen, not final', `${found.amount_pending} ${found.currency}`],
+      found.shortfall !== '0' && ['Missing', `${found.shortfall} ${found.currency}`],
+      ['Tolerance', found.tolerance === '0' ? 'none' : `${found.tolerance} ${found.currency}`],
       ['Expires', when(found.expires_at)],
       found.return_url !== null && ['Its page leads back to', html`<span class="clip">${found.return_url}</span>`],
       ...Object.entries(found.metadata).map(([name, text]) => [name, text] as const),
@@ -176,7 +176,7 @@ const forTheCustomer = ({found, chain, pageUrl, code}: One): Html =>
         ],
         ['Network', chain.name],
         ['Address', copyable(found.address, 'address')],
-        found.due !== '0' && ['Due', `${found.amount_missing} ${found.token}`],
+        found.due !== '0' && ['Due', `${found.amount_missing} ${found.currency}`],
       ],
     )}`,
   })
