@@ -169,8 +169,10 @@ test('the payment page is changed by a form with a file; what cannot be used is 
       headers: {'sluice-session': ada.token, 'content-type': headers.get('content-type')!},
       payload,
     })
+    shown = text
     return [statusCode, /<p role="alert" class="alert">([^<]+)/.exec(text)?.[1]]
   }
+  let shown = ''
   const data = new Data(pool, ada.token)
   expect(
     await sent({name: 'Ada’s shop', accent: '#0B5CAD', site_url: 'https://shop.example', help_url: ''}, picture),
@@ -190,6 +192,14 @@ test('the payment page is changed by a form with a file; what cannot be used is 
       'content-type'
     ],
   ).toBe('image/png')
+  expect(await sent({name: 'Bob’s shop', accent: '#aa0000', site_url: '', preview: '1'}, picture)).toEqual([
+    200,
+    undefined,
+  ])
+  for (const text of ['Nothing is saved yet', 'Bob’s shop</tspan>', 'fill="#aa0000"', 'href="data:image/png;base64,'])
+    expect(shown).toContain(text)
+  expect(shown).toContain('name="accent" type="text" value="#aa0000"')
+  expect(await data.brand()).toEqual(brand)
   for (const [fields, file, why] of [
     [{accent: '#ffff00'}, undefined, /^The colour of buttons must be darker/],
     [{accent: 'red'}, undefined, /must be a colour such as #0b5cad/],

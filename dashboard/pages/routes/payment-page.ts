@@ -6,7 +6,7 @@ import type {App, Context} from '../app.ts'
 import {notFound, Refusal, read, show, showForm, submit} from '../form.ts'
 import {logoOf} from '../logo.ts'
 import {type Fields, fieldsOf} from '../view.ts'
-import {editPaymentPage, editSites, paymentPagePage} from '../views/payment-page.ts'
+import {editPaymentPage, editSites, logoUrlOf, paymentPagePage, previewOf} from '../views/payment-page.ts'
 
 /** Of a button against the page: WCAG 2.2, 1.4.11. */
 const leastContrast = 3
@@ -92,8 +92,9 @@ export function paymentPage(app: App, {apiUrl}: Context): void {
         help_url: webUrl,
         logo: z.instanceof(Buffer, {error: 'must be a file'}).optional(),
         no_logo: z.literal('1').optional(),
+        preview: z.literal('1').optional(),
       },
-      act: async ({request: form, name, accent, site_url, help_url, logo, no_logo}) => {
+      act: async ({request: form, name, accent, site_url, help_url, logo, no_logo, preview}) => {
         const texts = {
           name: name || null,
           accent: accent || null,
@@ -102,7 +103,14 @@ export function paymentPage(app: App, {apiUrl}: Context): void {
         }
         if (logo && no_logo) throw new Refusal('Choose a logo, or none, but not both.')
         await request.data.requireFullRights() // before anything is decoded
-        await request.data.setBrand(form, texts, no_logo ? null : logo && (await logoOf(logo)))
+        const made = no_logo ? null : logo && (await logoOf(logo))
+        if (preview) {
+          const brand = await request.data.brand()
+          const shown = {...brand, ...texts, name: texts.name ?? request.me.merchant_name}
+          const typed = {edited: '1', name, accent, site_url, help_url, no_logo}
+          return editPaymentPage(brand, typed, undefined, previewOf(shown, logoUrlOf(brand, made)))
+        }
+        await request.data.setBrand(form, texts, made)
         return '/settings/payment-page?saved=yes'
       },
       again: (typed, error) => edit(request, typed, error),

@@ -23,7 +23,7 @@ export const paymentPagePage = ({brand, merchant, apiUrl, isSaved}: Shown): View
   actions: button('/settings/payment-page/edit', 'Change it'),
   body: html`${isSaved && notice('The pages of all payment requests look like this now.')}<div class="columns">${card({
     title: 'What your customers see',
-    body: preview(brand, brand.name ?? merchant),
+    body: previewOf({...brand, name: brand.name ?? merchant}, logoUrlOf(brand)),
   })}${card({
     title: 'Details',
     body: facts([
@@ -50,11 +50,17 @@ const snippetFor = (apiUrl: string) => `<button data-sluice-payment="${apiUrl}/p
 /** A drawing does not wrap. */
 const shortened = (name: string) => (name.length > 14 ? `${name.slice(0, 13)}…` : name)
 
+/** Where the logo is: the present one, unless another (a PNG) was chosen, or none. */
+export function logoUrlOf({has_logo}: Brand, chosen?: Buffer | null): string | undefined {
+  if (chosen) return `data:image/png;base64,${chosen.toString('base64')}`
+  return has_logo && chosen !== null ? '/settings/payment-page/logo.png' : undefined
+}
+
 /** A drawing: a style of its own would be refused here. */
-const preview = ({accent, has_logo, site_url, help_url}: Brand, name: string): Html =>
+export const previewOf = ({name, accent, site_url, help_url}: Brand & {name: string}, logoUrl?: string): Html =>
   html`<svg class="preview" viewBox="0 0 300 190" role="img" aria-label="The payment page, in small: ${name}"><rect width="300" height="190" fill="#ffffff"/>${
-    has_logo &&
-    html`<image href="/settings/payment-page/logo.png" x="16" y="12" width="110" height="36" preserveAspectRatio="xMinYMid meet"/>`
+    logoUrl &&
+    html`<image href="${logoUrl}" x="16" y="12" width="110" height="36" preserveAspectRatio="xMinYMid meet"/>`
   }<g fill="#1b1f24" font-size="11"><text x="16" y="66"><tspan font-weight="700">${shortened(name)}</tspan><tspan dx="8" fill="#59636e">Reference acme-1042</tspan></text><text x="16" y="94" font-size="22" font-weight="700">25 USDC</text></g><rect x="16" y="108" width="268" height="34" rx="8" fill="${accent ?? '#0b5cad'}"/><text x="150" y="129.5" text-anchor="middle" font-size="12" font-weight="600" fill="${textOn(accent ?? '#0b5cad')}">Open in wallet</text><text x="16" y="168" font-size="10" fill="#59636e">${[
     site_url && shortened(name),
     help_url && 'Help',
@@ -62,7 +68,7 @@ const preview = ({accent, has_logo, site_url, help_url}: Brand, name: string): H
     .filter(Boolean)
     .join(' · ')}</text></svg>`
 
-export const editPaymentPage = (brand: Brand, typed: Fields, error?: string): View => {
+export const editPaymentPage = (brand: Brand, typed: Fields, error?: string, preview?: Html): View => {
   // What was typed counts as a whole: a field that was emptied stays empty.
   const isTyped = typed.edited !== undefined
   const value = (name: 'name' | 'accent' | 'site_url' | 'help_url') => (isTyped ? one(typed[name]) : brand[name]) ?? ''
@@ -70,7 +76,9 @@ export const editPaymentPage = (brand: Brand, typed: Fields, error?: string): Vi
     title: 'Change the payment page',
     section: '/settings',
     parent: ['/settings/payment-page', 'Payment page'],
-    body: html`<section class="card narrow">${alert(error)}<form method="post" action="/settings/payment-page" enctype="multipart/form-data">${formId()}<input type="hidden" name="edited" value="1">${field(
+    body: html`<section class="card narrow">${alert(error)}${
+      preview && html`${notice('Nothing is saved yet. This is what your customers would see.')}${preview}`
+    }<form method="post" action="/settings/payment-page" enctype="multipart/form-data">${formId()}<input type="hidden" name="edited" value="1">${field(
       {
         label: 'Name',
         name: 'name',
@@ -108,7 +116,7 @@ export const editPaymentPage = (brand: Brand, typed: Fields, error?: string): Vi
       maxlength: 500,
       isOptional: true,
       help: 'Where customers ask when something went wrong.',
-    })}${decide('Save the payment page', '/settings/payment-page')}</form></section>`,
+    })}<div class="decide"><button>Save the payment page</button><button class="quiet" name="preview" value="1">Preview</button><a class="button quiet" href="/settings/payment-page">Cancel</a></div></form></section>`,
   }
 }
 
