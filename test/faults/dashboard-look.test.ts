@@ -120,6 +120,11 @@ describe.skipIf(!hasChromium)('the dashboard in Chromium (skipped without one: s
       [idOf(last.split('/').at(-1)!)],
     )
     await money.deposit(shop.address, 88_000_000)
+    await money.db.rows(
+      `insert into app.deposit (id, merchant_id, user_id, chain, token, amount, sender, address, txid, output_index, status, credited, version)
+       values (uuidv7(), $1, $2, 'ETH', '0x0000000000000000000000000000000000000bad', $3, $4, $4, $5, 0, 'pending', false, 1)`,
+      [shop.merchantId, shop.userId, String(longAmount.units), shop.address, money.newTxid()],
+    )
     const long = await longAmounts(shop)
     const reorged = await money.deposit(shop.address, 6_000_000, {final: false})
     await money.eth.write({drop: 1, add: [[]]})
