@@ -6823,7 +6823,7 @@ CREATE OR REPLACE FUNCTION dashboard.endpoints_of(merchant uuid) RETURNS json LA
 CREATE OR REPLACE FUNCTION dashboard.events_of(subject uuid) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 630b3a2e94414b301332f80ec70166cf;
 
 -- What has this transaction id (or the beginning of one, or its ends with … between), address (also of a sender, or that a payout went to), reference (or its beginning, if nothing has the whole; of a payment request also without the prefix of the account), token of a payment page, amount or id: the newest first, at most 20 of a sender, and 10 of an amount in each token or of a beginning.
-CREATE OR REPLACE FUNCTION dashboard.find(token text, given text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 6772a142cc42efd9aeae276593c4f6b7;
+CREATE OR REPLACE FUNCTION dashboard.find(token text, given text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as ce6eb3ff92dbf11fbfd309ab9e2d5f9a;
 
 -- An invitation by the SHA-256 of its secret: open, used or old; its merchant; the e-mail address of the person, if it is a reset. Nulls if there is none.
 CREATE OR REPLACE FUNCTION dashboard.find_invitation(of_token_hash bytea, OUT state text, OUT merchant text, OUT email text) RETURNS record LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 764a1d4955b37d0a2660e5a24d33f0b6;

@@ -64,21 +64,23 @@ declare
   of_address text := case when given ~ '^[0-9A-Za-z]{26,63}$' then given end; -- of no chain longer, and every transaction id is
   prefix text := (select m.prefix || '-' from app.merchant m where m.id = merchant);
   -- As people typed it where a payment request was made, or its beginning, if nothing has the whole.
-  in_full text := app.request_ref(merchant, prefix || given);
+  refs text[] := array[given, app.request_ref(merchant, given), app.request_ref(merchant, prefix || given)];
   has_user boolean := exists (select from app.user u where u.merchant_id = merchant and u.external_ref = app.user_ref(merchant, given));
   has_request boolean := exists (select from app.payment_request r where r.merchant_id = merchant
-    and r.external_id in (app.request_ref(merchant, given), in_full));
+    and r.external_id = any(refs));
   may_begin boolean := length(given) >= 3;
   sum text[] := regexp_match(given, '^(\d{1,40}(?:\.\d{1,40})?)(?: +(\w{1,20}))?$'); -- 12.5, or 12.5 USDC
 begin
   return (select coalesce(json_agg(json_build_object('kind', f.kind, 'id', f.id, 'endpoint_id', f.endpoint_id, 'label', f.label, 'at', app.iso(f.at))
       order by f.is_exact desc, f.at desc nulls last), '[]') from (
-    select *, kind not in ('deposit', 'not_credited', 'payout', 'payment_request') or id in (given, app.request_ref(merchant, given), in_full) or sum is null as is_exact from (
+    select *, kind not in ('deposit', 'not_credited', 'payout', 'payment_request') or id = any(refs) or sum is null as is_exact from (
     select 'user' as kind, app.public_id('usr', u.id) as id, null::text as endpoint_id, u.external_ref as label, u.created_at as at
-    from app.user u where u.merchant_id = merchant and (u.external_ref = app.user_ref(merchant, given) or u.id = dashboard.uuid_of('usr', given)
-      or u.id in (select b.id from app.asked_users(merchant, jsonb_build_object('beginning', given), null, 10) b where may_begin and not has_user)
-      or u.id in (select a.user_id from app.chain c join app.address a on a.chain = c.chain and a.match_key = app.match_key(given, c.folds_addresses)
-        where a.merchant_id = merchant))
+    from (select o.id from app.user o where o.merchant_id = merchant and o.external_ref = app.user_ref(merchant, given)
+      union select dashboard.uuid_of('usr', given)
+      union select o.user_id from app.chain c join app.address o on o.chain = c.chain and o.match_key = app.match_key(given, c.folds_addresses)
+      union select o.id from app.asked_users(merchant, jsonb_build_object('beginning', given), null, 10) o where may_begin and not has_user) f
+    join app.user u on u.id = f.id
+    where u.merchant_id = merchant
     union all
     select 'deposit', app.public_id('dep', d.id), null, app.decimal(d.amount, a.decimals) || ' ' || d.token || ' on ' || d.chain || ', ' || d.status, d.created_at
     from (select * from app.deposit o where o.txid = of_txid
@@ -123,7 +125,7 @@ begin
     from (select o.payment_request_id as id from app.deposit o where o.txid = of_txid
       union select o.payment_request_id from app.deposit o where o.txid like beginning and o.txid like ending
       union select o.payment_request_id from app.chain c join app.address o on o.chain = c.chain and o.match_key = app.match_key(given, c.folds_addresses)
-      union select o.id from app.payment_request o where o.merchant_id = merchant and o.external_id in (app.request_ref(merchant, given), in_full)
+      union select o.id from app.payment_request o where o.merchant_id = merchant and o.external_id = any(refs)
       union select o.id from unnest(array[given, prefix || given]) b (beginning), dashboard.requests_beginning(merchant, b.beginning) o
         where may_begin and not has_request
       union select o.id from app.payment_request o where o.page_token = given
