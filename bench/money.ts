@@ -62,7 +62,7 @@ async function medianMs(pool: pg.Pool, text: string, values: unknown[]): Promise
 
 /** Rows of a file, over those that the database sends of the same table without anything else. */
 async function timeFile(pool: pg.Pool, token: string, report: Report): Promise<void> {
-  const from = 'dashboard.deposit_rows($1, $2, $3, $4)'
+  const from = 'dashboard.deposit_file($1, $2, $3, $4)'
   const [, ...columns] = await columnsOf(pool, from, [token, {}, null, 0])
   const selected = csvColumns(columns, 'csv')
   const page = (below: string | null) =>
