@@ -32,8 +32,8 @@ export interface Source {
   /** Resolves once the chain has them; calls `sent` with each part of them that it has. */
   pay(chain: ChainCode, payments: Payment[], sent: (payments: Payment[]) => void): Promise<void>
   /**
-   * When the deposit could be seen first, by `now`: with its block, or, on Bitcoin, as an unconfirmed payment. Undefined
-   * if it is in no block.
+   * When the deposit could be seen first, by `now`: with its block, or, on Bitcoin, as an unconfirmed payment.
+   * Undefined if it is in no block.
    */
   shownAt(deposit: {chain: ChainCode; height: number | null; sentAt: number}): number | undefined
   close(): Promise<void>

@@ -2,7 +2,7 @@
 // so many deposits a minute, half of them in tokens where the chain has some, while the merchants ask for balances and
 // deposits 20 times a second. All of it on this machine, local chains included, whose CPU is counted apart.
 //
-// Result: from a block's being there (on Bitcoin: from the node's taking the payment) to the arrival of the
+// Measured: from a block's being there (on Bitcoin: from the node's taking the payment) to the arrival of the
 // deposit.pending webhook; the API; queues; memory; CPU; bytes of database for each deposit. At the end every payment
 // was reported once as pending and once as confirmed, and the balances are their sum, or the bench fails.
 //
@@ -52,7 +52,9 @@ const tokens: Record<ChainCode, string[]> = {
   TRON: ['TRX', 'USDT'],
   SOL: ['SOL', 'USDC'],
 }
-/** The smallest payment, by the decimals of its token: an account of Solana must hold so much, and no fee is above it. */
+/**
+ * The smallest payment, by the decimals of its token: an account of Solana must hold so much, and no fee is above it.
+ */
 const smallest: Record<number, bigint> = {6: 1_000_000n, 8: 20_000n, 9: 2_000_000n, 18: 10n ** 15n}
 
 export async function benchLoad(perMinute = 2000, minutes = 10, mostMultiple = 256): Promise<Result[]> {

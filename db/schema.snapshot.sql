@@ -3615,7 +3615,7 @@ CREATE OR REPLACE FUNCTION app.asked_payments(of_merchant uuid, asked jsonb, bel
 CREATE OR REPLACE FUNCTION app.asked_payouts(of_merchant uuid, asked jsonb, below bigint, size integer) RETURNS SETOF app.payout LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 3b7494832ca7e2acc893e17a7e004fe7;
 
 -- The users that are asked for, below a place, the newest first.
-CREATE OR REPLACE FUNCTION app.asked_users(of_merchant uuid, asked jsonb, below bigint, size integer) RETURNS SETOF app."user" LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'force_custom_plan' as b675d810e420e2eb05810d2d510ef395;
+CREATE OR REPLACE FUNCTION app.asked_users(of_merchant uuid, asked jsonb, below bigint, size integer) RETURNS SETOF app."user" LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'force_custom_plan' as f68a584b05ec00938fc799af6dbd9dc9;
 
 -- Trigger: refuses a posting that does not add up to zero for each chain and token.
 CREATE OR REPLACE FUNCTION app.assert_balanced() RETURNS trigger LANGUAGE plpgsql SET search_path TO 'pg_catalog' as ab622a2a6c91fbd8ace69358c35e7c6e;

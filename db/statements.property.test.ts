@@ -181,7 +181,10 @@ class History {
   }
 }
 
-/** Of a file, page by page: of each asset the opening balance, the lines as they happened, the sums, the closing balance. */
+/**
+ * Of a file, page by page: of each asset the opening balance, the lines as they happened, the sums, the closing
+ * balance.
+ */
 async function rowsOf(merchantId: string, from: Date, to: Date): Promise<Line[]> {
   const found: Line[] = []
   for (let place: string | null = null; ; ) {

@@ -1,8 +1,8 @@
 // The connection that a process holds for as long as it works: for locks, for notifications, and to notice that the
 // database is away. Promises: it is opened only to a server that takes writes; until there is one, the process waits
 // inside and tries again, so it works within a second of the database. A server that dies is noticed at once, one that
-// is no primary any more within two seconds, and one that is silent (frozen, or cut off) within ten. Whoever loses it must
-// drop the process's other connections, too: they may not have noticed.
+// is no primary any more within two seconds, and one that is silent (frozen, or cut off) within ten. Whoever loses it
+// must drop the process's other connections, too: they may not have noticed.
 import {setTimeout as sleep} from 'node:timers/promises'
 import type pg from 'pg'
 import {endWhenAsked} from '../../base/lifecycle.ts'

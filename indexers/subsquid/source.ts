@@ -99,8 +99,8 @@ export const isTooDeepFork = (error: unknown): boolean =>
 const logs = new AsyncLocalStorage<{log: Logger; chain: string}>()
 
 /**
- * Its log, of what is started from here on, becomes ours. What it ends the process for is thrown instead, so that the process ends as with any other
- * error.
+ * Its log, of what is started from here on, becomes ours. What it ends the process for is thrown instead, so that the
+ * process ends as with any other error.
  */
 export function routeLogs(log: Logger, chain: string): void {
   const here = {log, chain}

@@ -3,7 +3,9 @@ import {expect, test} from 'vitest'
 import {Random} from '../../test/torture/random.ts'
 import {BlockClock} from './block-clock.ts'
 
-/** Polls a chain for some minutes. A block is shown `delayMs()` after its time, which the node's clock may have wrong. */
+/**
+ * Polls a chain for some minutes. A block is shown `delayMs()` after its time, which the node's clock may have wrong.
+ */
 function poll({
   intervalMs,
   pollMs,

@@ -10,6 +10,7 @@ declare
   made_from timestamptz := asked ->> 'created_from';
   made_to timestamptz := asked ->> 'created_to';
   of_beginning text := asked ->> 'beginning';
+  of_ref text;
   above bigint := 0;
 begin
   below := coalesce(below, 9223372036854775807);
@@ -25,8 +26,8 @@ begin
   if asked ->> 'id' is not null then
     return query select u.* from app.user u where u.id = (asked ->> 'id')::uuid and u.merchant_id = of_merchant;
   elsif asked ->> 'external_ref' is not null then
-    return query select u.* from app.user u where u.merchant_id = of_merchant and u.external_ref = app.user_ref(of_merchant, asked ->> 'external_ref')
-      and u.seq < below;
+    of_ref := app.user_ref(of_merchant, asked ->> 'external_ref'); -- in the statement, it would run once more to plan it
+    return query select u.* from app.user u where u.merchant_id = of_merchant and u.external_ref = of_ref and u.seq < below;
   else
     return query select u.* from app.user u where u.merchant_id = of_merchant and u.seq > above and u.seq < below
       and (of_beginning is null or starts_with(u.external_ref collate "C", of_beginning)) and coalesce(u.created_at >= made_from, true)

@@ -123,8 +123,8 @@ export const bitcoin: Mutation[] = [
   {
     rule: 'Unconfirmed payments are written only with the block that they were read with',
     file: 'indexers/bitcoin/unconfirmed.ts',
-    from: 'if (!unconfirmed || unconfirmed.head !== (await cursor.read())?.headHash) return',
-    to: 'if (!unconfirmed) return',
+    from: '  if (unconfirmed.head !== (await cursor.read())?.headHash) return\n',
+    to: '',
     tests: ['indexers/bitcoin/unconfirmed.test.ts'],
   },
   {
