@@ -19,7 +19,8 @@ const program = new Command('sluice devnet')
     `Controls the local test chains of a running service: pay, mine, reorganise.
 
 The service starts a local chain for each chain that has no node in the settings.
-A local chain makes a block every second or two. It is found by SLUICE_HOME (default: .sluice in this directory).`,
+A local chain makes a block every second or two, and rarely while nothing is sent.
+It is found by SLUICE_HOME (default: .sluice in this directory).`,
   )
   .showHelpAfterError('(--help shows how to use it)')
   .exitOverride()

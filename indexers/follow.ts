@@ -27,6 +27,7 @@ import type {BlockRef, ChainCursor, Cursor} from './cursor.ts'
 import type {ChainView} from './family.ts'
 import {threshold} from './finality.ts'
 import {failedRounds} from './metrics.ts'
+import {slower} from './pace.ts'
 import type {ChainDatabase} from './subsquid/store.ts'
 import {whyOf} from './waits.ts'
 
@@ -75,9 +76,6 @@ export interface FollowOptions {
    */
   horizon?: number
 }
-
-/** A source that tells of changes is polled this many times less often. */
-const slower = 5
 
 /** With more new undoable blocks than this in one call, the store keeps only some of their rows. */
 const storeLimit = 199

@@ -9,6 +9,7 @@ import type {ChainCursor, Cursor} from './cursor.ts'
 import {advanceFinality, type FinalitySource, finalBlockAtNode, threshold} from './finality.ts'
 import {type LapseSource, noteLapses} from './lapses.ts'
 import {failedRounds} from './metrics.ts'
+import {slower} from './pace.ts'
 import {type Why, whyOf} from './waits.ts'
 
 export interface WatchOptions {
@@ -21,9 +22,6 @@ export interface WatchOptions {
   countReorg: (at: Cursor | undefined) => void
   log: Logger
 }
-
-/** Without new blocks, it looks this many times less often than the chain is polled. */
-const slower = 5
 
 /** Resolves with the reason to restart. */
 export async function watch(

@@ -8,6 +8,7 @@ import type {RpcClient} from '@subsquid/rpc-client'
 import {RetryableError} from '../../base/errors.ts'
 import type {Logger} from '../../base/log.ts'
 import type {BlockRef} from '../cursor.ts'
+import {slower} from '../pace.ts'
 import {type BlockSource, isInconsistent, type Navigate, replace} from '../subsquid/source.ts'
 import type {FetchedBlock, StreamedBlock} from './block.ts'
 import {type Header, headerCall, readHeader} from './header.ts'
@@ -107,7 +108,10 @@ async function* namedHeads(source: Source, options: HeadOptions): AsyncGenerator
   for (let head: BlockRef | undefined; ; ) {
     head ??= await quietly(newestHead(client), options)
     if (head) yield head
-    const heard = await Promise.race([sleep(intervalMs, 'nothing' as const), ...(next ? [next] : [])])
+    const heard = await Promise.race([
+      sleep(next ? slower * intervalMs : intervalMs, 'nothing' as const),
+      ...(next ? [next] : []),
+    ])
     head = undefined
     if (heard === 'nothing') continue
     if (heard && !(heard instanceof Error)) head = heard
