@@ -2,7 +2,7 @@
 // reason when the stream must be restarted: the head does not move although nothing is waited for, the final block is
 // no longer on the node's chain, the chain is halted, or an operator asked for a rewind. A node that has fallen below
 // our final block is told as what the chain waits for. It looks after each block that is written, but not more often
-// than the chain is polled, and less often while none is.
+// than the chain is polled, and less often while none is and all is well.
 import {setTimeout as sleep} from 'node:timers/promises'
 import type {Logger} from '../base/log.ts'
 import type {ChainCursor, Cursor} from './cursor.ts'
@@ -34,8 +34,11 @@ export async function watch(
   let movedAt = Date.now()
   let forks = 0
   let behind = 0
+  let isCalm = false
   for (;;) {
-    await untilNext(pollIntervalMs, written)
+    const mostMs = isCalm ? slower * pollIntervalMs : pollIntervalMs
+    await untilNext(pollIntervalMs, mostMs, written)
+    isCalm = false
     try {
       const at = await cursor.read()
       options.countReorg(at)
@@ -54,6 +57,7 @@ export async function watch(
       if (behind >= threshold) await cursor.waits.tell('finality', nodeIsBehind(at!), {log})
       else if (seen === 'same') await cursor.waits.end('finality')
       if (seen === 'same') await noteLapses(cursor, source) // a node on another chain proves nothing about ours
+      isCalm = seen === 'same' || at === undefined
     } catch (error) {
       failedRounds.inc({chain: cursor.chain})
       await cursor.waits.tell('finality', whyOf(error), {log, afterMs: options.stallTimeoutMs})
@@ -61,11 +65,12 @@ export async function watch(
   }
 }
 
-async function untilNext(pollIntervalMs: number, written: WatchOptions['written']): Promise<void> {
+/** Until blocks are written, but at least and at most so long. */
+async function untilNext(leastMs: number, mostMs: number, written: WatchOptions['written']): Promise<void> {
   const over = new AbortController()
   const news = written(over.signal)
-  await sleep(pollIntervalMs)
-  await Promise.race([news, sleep((slower - 1) * pollIntervalMs, undefined, {signal: over.signal})])
+  await sleep(leastMs)
+  await Promise.race([news, sleep(mostMs - leastMs, undefined, {signal: over.signal})])
   over.abort()
 }
 

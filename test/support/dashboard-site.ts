@@ -198,7 +198,7 @@ async function startEvents(db: TestDatabase): Promise<Stop> {
   const dispatcher = startDispatcher({locks, pool, sender: openSender({allowPrivate: true}), log})
   locks.on('notification', () => void dispatcher.pass().catch(() => {}))
   await locks.query(`listen ${channel}`)
-  const stop = startTick([{name: 'sequence', intervalMs: 100, run: sequencer.run}], {log, outage: new Outage(log)})
+  const stop = startTick([{name: 'sequence', intervalMs: 100, run: sequencer.announce}], {log, outage: new Outage(log)})
   return async () => {
     await stop()
     await dispatcher.stop()
