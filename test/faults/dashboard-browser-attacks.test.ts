@@ -164,7 +164,7 @@ describe.skipIf(!hasChromium)('the dashboard in Chromium (skipped without one: s
       ...pagesOf(site, ids),
       `/deposits/${payer!.id}`,
       query('/search', 'q'),
-      query('/users', 'external_ref'),
+      query('/users', 'beginning'),
       query('/api-keys/new', 'label'),
       query('/webhooks/new', 'url'),
       query('/payout-addresses/ETH', 'address'),
