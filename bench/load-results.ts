@@ -3,9 +3,9 @@
 import {z} from 'zod'
 import {type ChainCode, chainCodes} from '../chains/registry.ts'
 import type {Entry} from './load-book.ts'
-import {cores, type Part, sumOf, type Usage} from './load-machine.ts'
 import type {Asked} from './load-merchants.ts'
 import type {Result} from './result.ts'
+import {cores, type Part, sumOf, type Usage} from './usage.ts'
 
 export interface Plan {
   perMinute: number

@@ -17,7 +17,6 @@ import {z} from 'zod'
 import {type ChainCode, chainCodes} from '../chains/registry.ts'
 import {baseUnits} from '../devnet/client.ts'
 import type {Entry} from './load-book.ts'
-import {idleSeconds, restarts, usage} from './load-machine.ts'
 import {now} from './load-merchants.ts'
 import {
   busiest,
@@ -37,6 +36,7 @@ import {
 import {decimalsOf, LocalSource, WrittenSource} from './load-sources.ts'
 import {openWorld, type World} from './load-world.ts'
 import type {Result} from './result.ts'
+import {idleSeconds, restarts, usage} from './usage.ts'
 
 const sampleEveryMs = 10_000
 const rampSeconds = 60

@@ -1,5 +1,6 @@
-// What the load test (load.ts) costs the machine, by process: seconds of CPU, and memory. Memory is the proportional
-// set size, in which pages that processes share, as those of Postgres do, are counted once. Linux only.
+// What a service costs the machine, by process: seconds of CPU, wake-ups (voluntary context switches of all threads),
+// and memory. Memory is the proportional set size, in which pages that processes share, as those of Postgres do, are
+// counted once. Linux only.
 import {readdirSync, readFileSync} from 'node:fs'
 import path from 'node:path'
 import {readProcesses} from '../base/home.ts'
@@ -13,6 +14,7 @@ export interface Usage {
   name: string
   part: Part
   cpuSeconds: number
+  wakeUps: number
   memoryMb: number
 }
 
@@ -34,6 +36,7 @@ export function usage(home: string, supervisor: number): Usage[] {
     name,
     part,
     cpuSeconds: pids.reduce((sum, pid) => sum + (stats.get(pid)?.cpuSeconds ?? 0), 0),
+    wakeUps: pids.reduce((sum, pid) => sum + wakeUpsOf(pid), 0),
     memoryMb: pids.reduce((sum, pid) => sum + memoryMb(pid), 0),
   })
   const chains = chainCodes.flatMap(code => {
@@ -80,6 +83,19 @@ function readStats(): Map<number, Stat> {
     found.set(Number(name), {parent: Number(fields[1]), cpuSeconds: ticks / ticksPerSecond})
   }
   return found
+}
+
+function wakeUpsOf(pid: number): number {
+  const threads = threadsOf(pid).map(thread => readIfAny(`/proc/${pid}/task/${thread}/status`))
+  return threads.reduce((sum, status) => sum + Number(/^voluntary_ctxt_switches:\s+(\d+)/m.exec(status)?.[1] ?? 0), 0)
+}
+
+function threadsOf(pid: number): string[] {
+  try {
+    return readdirSync(`/proc/${pid}/task`)
+  } catch {
+    return [] // it is gone
+  }
 }
 
 function memoryMb(pid: number): number {
