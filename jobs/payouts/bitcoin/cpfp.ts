@@ -44,7 +44,8 @@ export async function beginCpfp(
 async function requireForeign(db: pg.Client, chain: string, txid: string): Promise<void> {
   const {rows} = await db.query<{is_own: boolean; height: number | null}>(
     `select exists (select from app.outgoing_attempt o where o.chain = $1 and o.txid = $2) as is_own,
-       (select min(t.block_height) from chain.transfer t where t.chain = $1 and t.txid = $2) as height`,
+       (select min(t.block_height) from app.deposit d join chain.transfer t on t.id = d.chain || ':' || d.txid || ':' || d.output_index
+         where d.chain = $1 and d.txid = $2) as height`,
     [chain, txid],
   )
   const {is_own, height} = rows[0]!
