@@ -20,7 +20,7 @@ const connectionCount = 20
 const warmUpSeconds = 2
 const deposits = 10_000
 
-export function benchApi(report: Report, rounds = 3, roundSeconds = 3): Promise<void> {
+export function benchApi(report: Report, rounds = 3, roundSeconds = 2): Promise<void> {
   return withDatabase(async ({pool, ownerUrl}) => {
     await fillYear(pool, deposits)
     const merchants = await makeKeys(pool)

@@ -25,7 +25,7 @@ import type {Report} from './result.ts'
 
 const Listed = z.array(z.unknown())
 
-export async function benchCompare(report: Report, evmCount = 200_000, electrumCount = 20_000): Promise<void> {
+export async function benchCompare(report: Report, evmCount = 50_000, electrumCount = 20_000): Promise<void> {
   await withDatabase(bench => onEvm(report, bench, evmCount))
   await withDatabase(bench => onElectrum(report, bench, electrumCount))
 }

@@ -1,8 +1,8 @@
 // npm run bench: what is not by name only, within 20 minutes on two cores, between two measurements of the machine's
 // own floor; writes bench/RESULTS.md. Run nothing else on the machine meanwhile.
 //
-// npm run bench NAME ...: the named ones, which are only printed. BENCH_DEPOSITS=10000000 npm run bench year has ten
-// times the deposits of a whole run.
+// npm run bench NAME ...: the named ones, which are only printed. BENCH_DEPOSITS=10000000 npm run bench year has
+// twenty times the deposits of a whole run.
 //
 // npm run bench -- --quick: ratios of small sizes, within 3 minutes; fails if one is less than half of what
 // bench/quick.json has. With --keep, it writes that file instead.

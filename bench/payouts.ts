@@ -51,7 +51,7 @@ interface Shop {
 
 // --- the benches ---
 
-export function benchPayoutRate(report: Report, count = 200): Promise<void> {
+export function benchPayoutRate(report: Report, count = 100): Promise<void> {
   return withService(count, async world => {
     const shops: Shop[] = []
     for (let i = 0; i < count; i++) shops.push(await openShop(world, 1))

@@ -30,8 +30,8 @@ const addressFor = (name: string) => addressOf(Uint8Array.of(0x41, ...digest(nam
 const ours = (n: number) => addressFor(`ours ${n}`)
 
 export async function benchTron(report: Report): Promise<void> {
-  await tronCatchUp(report, {blocks: 5000, perBlock: 5, addresses: 1_000_000})
-  await tronCatchUp(report, {blocks: 600, perBlock: 150, addresses: 1_000_000})
+  await tronCatchUp(report, {blocks: 2000, perBlock: 5, addresses: 1_000_000})
+  await tronCatchUp(report, {blocks: 300, perBlock: 150, addresses: 1_000_000})
 }
 
 interface Chain {
