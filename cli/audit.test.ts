@@ -87,6 +87,13 @@ const breaks: Record<string, string[]> = {
     `insert into app.total_change (merchant_id, series, about, at, count, amount)
      select id, 'held_back', 'ETH:USDC', now(), 1, 1 from app.merchant`,
   ],
+  ledger_days: [
+    `insert into app.ledger_day (day, kind, account, chain, token, amount, entry_count) values (current_date - 9, 'deposit', 'fees', 'ETH', 'USDC', 1, 1)`,
+  ],
+  deposit_days: [
+    `insert into app.deposit_day (day, merchant_id, chain, token, deposit_count, amount, final_count, final_amount)
+     select current_date - 9, id, 'ETH', 'USDC', 1, 1, 0, 0 from app.merchant`,
+  ],
   statement_lines: [
     `update app.deposit set amount = amount + 1 where status = 'final' and credited`,
     `update app.deposit set finalisation = finalisation + 1 where status = 'final' and credited and token = 'USDC'`,

@@ -63,13 +63,15 @@ test('each materialised view is refreshed in turn, shows what was committed befo
   )
   expect((await refreshAll()).sort()).toEqual(views.map(({name}) => name))
   expect(await refresh()).toBeNull()
-  const volume = () => db.rows('select deposit_count::int as count, final_amount from analytics.daily_volume')
-  expect(await volume()).toEqual([{count: 1, final_amount: '1'}])
+  const cohorts = () =>
+    db.rows('select active_users::int as users, deposit_count::int as count from analytics.customer_cohorts')
+  expect(await cohorts()).toEqual([{users: 1, count: 1}])
   await writer.write({add: [paid('two')]})
-  expect(await volume()).toEqual([{count: 1, final_amount: '1'}])
+  await writer.finalise(2)
+  expect(await cohorts()).toEqual([{users: 1, count: 1}])
   await allDue()
   await refreshAll()
-  expect(await volume()).toEqual([{count: 2, final_amount: '1'}])
+  expect(await cohorts()).toEqual([{users: 1, count: 2}])
   const fresh = await db.rows<{view_name: string}>(
     `select view_name from analytics.freshness where age_seconds < 60 and took_seconds > 0 and due_at > now() and failed_at is null order by 1`,
   )
@@ -96,7 +98,7 @@ test('only one caller refreshes at a time, and readers do not wait', async () =>
   await one.query('select app.refresh_analytics()')
   expect(await refresh()).toBeNull()
   await reader.query(`set lock_timeout = '1s'`)
-  await reader.query('select from analytics.daily_volume, analytics.daily_ledger, analytics.customer_cohorts')
+  await reader.query('select from analytics.address_utilisation, analytics.delivery_health, analytics.customer_cohorts')
   await one.query('commit')
   one.release()
   reader.release()
@@ -105,16 +107,16 @@ test('only one caller refreshes at a time, and readers do not wait', async () =>
 
 test('a view that fails to refresh keeps its rows, reports the reason, and does not delay others', async () => {
   await refreshAll()
-  const [before] = await db.rows(`select refreshed_at from app.analytics_refresh where view_name = 'daily_volume'`)
-  await db.rows('drop index analytics.daily_volume_key')
+  const [before] = await db.rows(`select refreshed_at from app.analytics_refresh where view_name = 'customer_cohorts'`)
+  await db.rows('drop index analytics.customer_cohorts_key')
   await allDue()
   const names = await refreshAll()
   expect(new Set(names).size).toBe(names.length)
   const failed = await db.rows(
     'select view_name, refreshed_at, error from app.analytics_refresh where failed_at is not null',
   )
-  expect(failed).toEqual([{view_name: 'daily_volume', ...before, error: expect.stringContaining('concurrently')}])
-  await db.rows('create unique index on analytics.daily_volume (day, merchant_id, chain, token)')
+  expect(failed).toEqual([{view_name: 'customer_cohorts', ...before, error: expect.stringContaining('concurrently')}])
+  await db.rows('create unique index on analytics.customer_cohorts (merchant_id, cohort_month, months_later)')
   await allDue()
   await refreshAll()
   expect(await db.rows('select from analytics.freshness where failed_at is not null')).toEqual([])
@@ -129,7 +131,7 @@ test('a view that exceeds the statement timeout does not delay others', async ()
     await worker.query(`set statement_timeout = '500ms'`)
     const names: string[] = []
     for (let n = 0; n < 3; n++) names.push((await worker.query('select app.refresh_analytics() as view')).rows[0].view)
-    expect(names).toEqual(['address_utilisation', 'customer_cohorts', 'daily_ledger'])
+    expect(names).toEqual(['address_utilisation', 'customer_cohorts', 'delivery_health'])
     expect(await db.rows('select view_name, error from app.analytics_refresh where failed_at is not null')).toEqual([
       {view_name: 'address_utilisation', error: 'canceling statement due to statement timeout'},
     ])

@@ -328,7 +328,7 @@ const mayNot: Record<Role, string[]> = {
     'select * from app.analytics_refresh',
     'select * from chain.reorganisation',
     'select app.refresh_analytics()',
-    'refresh materialized view analytics.daily_volume',
+    'refresh materialized view analytics.customer_cohorts',
     'select * from graphile_worker._private_jobs',
     'select * from public.sluice_migration',
     'create table public.mine ()',

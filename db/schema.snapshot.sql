@@ -185,8 +185,8 @@ create view analytics.daily_blocks with (security_barrier=true) as
 --   replaced_count bigint: Blocks that left the chain because others took their place.
 --   final_height integer: The newest final block at the end of the day, or now; null of days from before this was noted.
 
--- The ledger summed up by UTC day, kind, account, chain, token and merchant. As of the moment that analytics.freshness names.
-create materialized view analytics.daily_ledger as
+-- The ledger summed up by UTC day, kind, account, chain, token and merchant.
+create view analytics.daily_ledger with (security_barrier=true) as
  SELECT e.day,
     e.kind,
     e.account,
@@ -198,16 +198,26 @@ create materialized view analytics.daily_ledger as
     analytics.coins(e.amount, a.decimals) AS amount,
     e.amount AS amount_base_units,
     e.entry_count
-   FROM ( SELECT (ledger_entry.created_at AT TIME ZONE 'UTC'::text)::date AS day,
-            ledger_entry.kind,
-            ledger_entry.account,
-            ledger_entry.chain,
-            ledger_entry.token,
-            ledger_entry.merchant_id,
-            sum(ledger_entry.amount) AS amount,
-            count(*) AS entry_count
-           FROM app.ledger_entry
-          GROUP BY ((ledger_entry.created_at AT TIME ZONE 'UTC'::text)::date), ledger_entry.kind, ledger_entry.account, ledger_entry.chain, ledger_entry.token, ledger_entry.merchant_id) e
+   FROM ( SELECT ledger_day.day,
+            ledger_day.kind,
+            ledger_day.account,
+            ledger_day.chain,
+            ledger_day.token,
+            ledger_day.merchant_id,
+            ledger_day.amount,
+            ledger_day.entry_count
+           FROM app.ledger_day
+        UNION ALL
+         SELECT (open_ledger_entry.created_at AT TIME ZONE 'UTC'::text)::date AS timezone,
+            open_ledger_entry.kind,
+            open_ledger_entry.account,
+            open_ledger_entry.chain,
+            open_ledger_entry.token,
+            open_ledger_entry.merchant_id,
+            sum(open_ledger_entry.amount) AS sum,
+            count(*) AS count
+           FROM app.open_ledger_entry
+          GROUP BY ((open_ledger_entry.created_at AT TIME ZONE 'UTC'::text)::date), open_ledger_entry.kind, open_ledger_entry.account, open_ledger_entry.chain, open_ledger_entry.token, open_ledger_entry.merchant_id) e
      LEFT JOIN app.merchant m ON m.id = e.merchant_id
      LEFT JOIN app.asset a ON a.chain = e.chain AND a.token = e.token;
 --   day date: The day, in UTC, on which the entries were posted.
@@ -221,10 +231,9 @@ create materialized view analytics.daily_ledger as
 --   amount numeric: Sum of the entries in whole coins, exact: debits positive, credits negative.
 --   amount_base_units numeric: The same sum as an integer in the smallest unit of the token.
 --   entry_count bigint: Number of entries.
-CREATE UNIQUE INDEX daily_ledger_key ON analytics.daily_ledger USING btree (day, kind, account, chain, token, merchant_id);
 
--- Deposits of each UTC day by merchant, chain and token, receipts of payment requests included. Reorged deposits do not count; days without deposits have no row. As of the moment that analytics.freshness names.
-create materialized view analytics.daily_volume as
+-- Deposits of each UTC day by merchant, chain and token, receipts of payment requests included. Reorged deposits do not count; days without deposits have no row. What changes a deposit that is older than a day shows within a minute.
+create view analytics.daily_volume with (security_barrier=true) as
  SELECT v.day,
     app.public_id('mer'::text, v.merchant_id) AS merchant_id,
     m.name AS merchant_name,
@@ -236,19 +245,28 @@ create materialized view analytics.daily_volume as
     v.amount AS amount_base_units,
     v.final_count,
     analytics.coins(v.final_amount, a.decimals) AS final_amount
-   FROM ( SELECT (d.created_at AT TIME ZONE 'UTC'::text)::date AS day,
+   FROM ( SELECT deposit_day.day,
+            deposit_day.merchant_id,
+            deposit_day.chain,
+            deposit_day.token,
+            deposit_day.deposit_count,
+            deposit_day.amount,
+            deposit_day.final_count,
+            deposit_day.final_amount
+           FROM app.deposit_day
+        UNION ALL
+         SELECT (d.created_at AT TIME ZONE 'UTC'::text)::date AS timezone,
             d.merchant_id,
             d.chain,
             d.token,
-            count(*) AS deposit_count,
-            sum(d.amount) AS amount,
-            count(*) FILTER (WHERE d.status = 'final'::text) AS final_count,
-            COALESCE(sum(d.amount) FILTER (WHERE d.status = 'final'::text), 0::numeric) AS final_amount
-           FROM app.deposit d
-          WHERE d.credited AND d.status <> 'reorged'::text
+            count(*) AS count,
+            sum(d.amount) AS sum,
+            count(*) FILTER (WHERE d.status = 'final'::text) AS count,
+            COALESCE(sum(d.amount) FILTER (WHERE d.status = 'final'::text), 0::numeric) AS "coalesce"
+           FROM app.open_deposit d
           GROUP BY ((d.created_at AT TIME ZONE 'UTC'::text)::date), d.merchant_id, d.chain, d.token) v
-     JOIN app.merchant m ON m.id = v.merchant_id
-     JOIN app.asset a ON a.chain = v.chain AND a.token = v.token;
+     LEFT JOIN app.merchant m ON m.id = v.merchant_id
+     LEFT JOIN app.asset a ON a.chain = v.chain AND a.token = v.token;
 --   day date: The day, in UTC, on which Sluice first saw the deposits (created_at). A deposit never moves to another day.
 --   merchant_id text: Id of the merchant.
 --   merchant_name text: Name of the merchant.
@@ -260,7 +278,6 @@ create materialized view analytics.daily_volume as
 --   amount_base_units numeric: The same sum as an integer in the smallest unit of the token.
 --   final_count bigint: How many of these deposits are final.
 --   final_amount numeric: The sum of the final deposits, in whole coins; the rest is still pending.
-CREATE UNIQUE INDEX daily_volume_key ON analytics.daily_volume USING btree (day, merchant_id, chain, token);
 
 -- Results of webhook deliveries, for each endpoint and UTC day, as far back as deliveries are kept. As of the moment that analytics.freshness names.
 create materialized view analytics.delivery_health as
@@ -355,7 +372,7 @@ create view analytics.deposits with (security_barrier=true) as
 --   settled_before_restore boolean: True if a payout that was forgotten in a restore covers it, and it is unknown which deposits that payout collected. The merchant is no longer owed it, though settlement_id is null or names a later payout.
 --   held_back boolean: True while it is final and no payout can collect it, because its address holds too little to be worth a sweep.
 
--- Service fees earned and network fees paid on each UTC day, by merchant, chain and token. Computed from analytics.daily_ledger, and as fresh as that view.
+-- Service fees earned and network fees paid on each UTC day, by merchant, chain and token.
 create view analytics.earnings with (security_barrier=true) as
  SELECT day,
     merchant_id,
@@ -484,7 +501,7 @@ create view analytics.ledger with (security_barrier=true) as
 --   amount_base_units numeric: The same amount as an integer in the smallest unit of the token.
 --   created_at timestamp with time zone: When it was posted.
 
--- What each merchant received, was paid and is owed since the beginning, for each chain and token: received = fees_earned + paid_out + owed. Computed from analytics.daily_ledger, and as fresh as that view; analytics.balances has what is owed at this moment.
+-- What each merchant received, was paid and is owed since the beginning, for each chain and token: received = fees_earned + paid_out + owed. analytics.balances is quicker for what is owed alone.
 create view analytics.merchant_totals with (security_barrier=true) as
  SELECT e.merchant_id,
     m.name AS merchant_name,
@@ -828,7 +845,7 @@ create view analytics.reorganisations with (security_barrier=true) as
 --   new_head_hash text: Hash of the newest block afterwards; null if there was none.
 --   deposits_reorged integer: How many deposits were in no block afterwards. Deposits that were in another block by then are not counted.
 
--- What we held and owed at the end of each UTC day on which something moved, for each chain and token: by the ledger, up to the final height. As fresh as analytics.daily_ledger.
+-- What we held and owed at the end of each UTC day on which something moved, for each chain and token: by the ledger, up to the final height.
 create view analytics.solvency with (security_barrier=true) as
  SELECT s.day,
     s.chain,
@@ -1480,6 +1497,11 @@ create table app.chain_difference (
   constraint chain_difference_pkey PRIMARY KEY (chain, address, token, outpoint)
 );
 
+-- Days to sum up again: a deposit of theirs was changed. A row for each change.
+create table app.changed_deposit_day (
+  day date not null -- The day, in UTC, on which the deposit was first seen.
+);
+
 -- Allocation that payouts asked for: a claim gives deposits to a payout, a release gives them back. Carried out in order, for each merchant, chain and token.
 create table app.claim (
   id bigint not null generated always as identity, -- Order in which the balance changed.
@@ -1611,35 +1633,48 @@ create table app.deposit (
   constraint nobody_is_not_credited CHECK (((NOT credited) OR (merchant_id IS NOT NULL))),
   constraint only_final_is_held_back CHECK (((NOT held_back) OR ((status = 'final'::text) AND credited))) NOT VALID
 );
-CREATE INDEX deposit_amount ON app.deposit USING btree (merchant_id, chain, token, amount, "position" DESC) WHERE (credited AND (user_id IS NOT NULL) AND (status = 'final'::text));
+CREATE INDEX deposit_amount_list ON app.deposit USING btree (merchant_id, chain, token, amount, "position") WHERE (credited AND (user_id IS NOT NULL) AND (status = 'final'::text));
 CREATE INDEX deposit_collectable ON app.deposit USING btree (merchant_id, chain, token, COALESCE(released, finalisation), seq) INCLUDE (amount) WHERE ((status = 'final'::text) AND credited AND (settlement_id IS NULL) AND (NOT held_back));
 CREATE INDEX deposit_created ON app.deposit USING btree (merchant_id, created_at) WHERE credited;
 CREATE INDEX deposit_finalisation ON app.deposit USING btree (merchant_id, chain, token, finalisation, seq) WHERE ((status = 'final'::text) AND credited);
 CREATE INDEX deposit_held_back ON app.deposit USING btree (chain, token, address) WHERE held_back;
+CREATE INDEX deposit_list ON app.deposit USING btree (merchant_id, "position") WHERE (credited AND (user_id IS NOT NULL));
 CREATE INDEX deposit_not_credited_amount ON app.deposit USING btree (merchant_id, amount, seq DESC) WHERE ((NOT credited) AND (merchant_id IS NOT NULL));
 CREATE INDEX deposit_not_credited_sender ON app.deposit USING btree (merchant_id, lower("left"(sender, 16)), seq DESC) WHERE ((NOT credited) AND (merchant_id IS NOT NULL));
 CREATE INDEX deposit_not_credited_user ON app.deposit USING btree (user_id, seq DESC) WHERE ((NOT credited) AND (user_id IS NOT NULL));
-CREATE INDEX deposit_page ON app.deposit USING btree (merchant_id, "position" DESC) WHERE (credited AND (user_id IS NOT NULL));
-CREATE INDEX deposit_part_page ON app.deposit USING btree (merchant_id, chain, token, status, "position" DESC) WHERE (credited AND (user_id IS NOT NULL));
+CREATE INDEX deposit_part_list ON app.deposit USING btree (merchant_id, chain, token, status, "position") WHERE (credited AND (user_id IS NOT NULL));
 CREATE INDEX deposit_payment_request ON app.deposit USING btree (payment_request_id) WHERE (payment_request_id IS NOT NULL);
+CREATE INDEX deposit_payout_list ON app.deposit USING btree (settlement_id, status, "position") WHERE ((settlement_id IS NOT NULL) AND credited AND (user_id IS NOT NULL));
 CREATE INDEX deposit_pending ON app.deposit USING btree (chain, block_height) WHERE (status = 'pending'::text);
-CREATE INDEX deposit_sender ON app.deposit USING btree (merchant_id, lower("left"(sender, 16)), "position" DESC) WHERE credited;
+CREATE INDEX deposit_sender_list ON app.deposit USING btree (merchant_id, lower("left"(sender, 16)), "position") WHERE credited;
 CREATE INDEX deposit_settlement ON app.deposit USING btree (settlement_id, seq) WHERE (settlement_id IS NOT NULL);
-CREATE INDEX deposit_settlement_page ON app.deposit USING btree (settlement_id, status, "position" DESC) WHERE ((settlement_id IS NOT NULL) AND credited AND (user_id IS NOT NULL));
-CREATE INDEX deposit_unattributed ON app.deposit USING btree (chain) WHERE ((status = 'final'::text) AND (NOT credited) AND (merchant_id IS NOT NULL));
 CREATE INDEX deposit_unattributed_address ON app.deposit USING btree (chain, address) WHERE ((status = 'final'::text) AND (NOT credited) AND (merchant_id IS NOT NULL));
 CREATE INDEX deposit_uncredited ON app.deposit USING btree (chain, seq DESC) WHERE (NOT credited);
-CREATE INDEX deposit_user_page ON app.deposit USING btree (user_id, chain, token, status, "position" DESC) WHERE (credited AND (user_id IS NOT NULL));
+CREATE INDEX deposit_user_list ON app.deposit USING btree (user_id, chain, token, status, "position") WHERE (credited AND (user_id IS NOT NULL));
 CREATE TRIGGER adopt_return AFTER INSERT ON app.deposit FOR EACH ROW WHEN (((NOT new.credited) AND (new.merchant_id IS NOT NULL))) EXECUTE FUNCTION app.adopt_deposit();
 CREATE TRIGGER final_stays_final BEFORE UPDATE ON app.deposit FOR EACH ROW WHEN (((old.status = 'final'::text) AND ((new.status <> 'final'::text) OR (new.amount <> old.amount)) AND (current_setting('app.decided_by_operator'::text, true) IS DISTINCT FROM 'on'::text))) EXECUTE FUNCTION app.refuse_change();
 CREATE TRIGGER name_deposit BEFORE INSERT ON app.deposit FOR EACH ROW WHEN ((new.id IS NULL)) EXECUTE FUNCTION app.name_deposit();
 CREATE TRIGGER never_another BEFORE UPDATE ON app.deposit FOR EACH ROW WHEN (((old.id <> new.id) OR (old.chain <> new.chain) OR (old.txid <> new.txid) OR (old.output_index <> new.output_index) OR (old.address <> new.address) OR (old.token <> new.token) OR ((old.status = 'reorged'::text) AND (new.status = 'final'::text)) OR ((old.credited <> new.credited) AND (old.credited OR (current_setting('app.decided_by_operator'::text, true) IS DISTINCT FROM 'on'::text))))) EXECUTE FUNCTION app.refuse_change();
 CREATE TRIGGER never_deleted BEFORE DELETE ON app.deposit FOR EACH ROW EXECUTE FUNCTION app.refuse_change();
 CREATE TRIGGER note_arrival BEFORE INSERT OR UPDATE OF block_hash ON app.deposit FOR EACH ROW WHEN ((new.payment_request_id IS NOT NULL)) EXECUTE FUNCTION app.note_arrival();
+CREATE TRIGGER note_changed_day AFTER INSERT OR UPDATE OF status, amount, credited ON app.deposit FOR EACH ROW WHEN ((new.created_at < (now() - '24:00:00'::interval))) EXECUTE FUNCTION app.note_changed_day();
 CREATE TRIGGER note_receipt AFTER INSERT ON app.deposit FOR EACH ROW WHEN ((new.credited AND (new.payment_request_id IS NOT NULL))) EXECUTE FUNCTION app.note_receipt();
 CREATE TRIGGER note_receipt_change AFTER UPDATE OF status, amount, credited, block_hash ON app.deposit FOR EACH ROW WHEN ((new.credited AND (new.payment_request_id IS NOT NULL) AND (((((old.status IS DISTINCT FROM new.status) OR (old.amount IS DISTINCT FROM new.amount)) OR (old.credited IS DISTINCT FROM new.credited)) OR (old.came_at IS DISTINCT FROM new.came_at)) OR (old.mined_at IS DISTINCT FROM new.mined_at)))) EXECUTE FUNCTION app.note_receipt();
 CREATE TRIGGER withhold_protocol_income BEFORE INSERT ON app.deposit FOR EACH ROW WHEN ((new.credited AND (new.merchant_id IS NOT NULL) AND app.is_from_protocol(new.transfer_kind, new.output_index, new.token))) EXECUTE FUNCTION app.withhold_protocol_income();
 CREATE TRIGGER withhold_returned BEFORE INSERT ON app.deposit FOR EACH ROW WHEN ((new.credited AND (new.merchant_id IS NOT NULL))) EXECUTE FUNCTION app.withhold_returned();
+
+-- Credited deposits that are not reorged, for each UTC day up to the last one that is here. Later ones are summed up when they are read.
+create table app.deposit_day (
+  day date not null, -- The day, in UTC, on which the deposits were first seen.
+  merchant_id uuid not null,
+  chain text not null,
+  token text not null,
+  deposit_count bigint not null, -- How many there are.
+  amount numeric not null, -- Their sum, in base units.
+  final_count bigint not null, -- How many of them are final.
+  final_amount numeric not null, -- The sum of these, in base units.
+  constraint deposit_day_day_merchant_id_chain_token_key UNIQUE (day, merchant_id, chain, token)
+);
 
 -- Unattributed value that is not shown to operators any more: all of a token that Sluice does not support, also what is still to come, or one deposit.
 create table app.dismissed (
@@ -1669,9 +1704,7 @@ create table app.event (
   constraint event_subject_id_version_key UNIQUE (subject_id, version)
 );
 CREATE INDEX event_created ON app.event USING brin (created_at timestamptz_minmax_multi_ops) WITH (autosummarize='on');
-CREATE UNIQUE INDEX event_default_page ON app.event USING btree (merchant_id, sequence DESC) WHERE ((sequence IS NOT NULL) AND (NOT is_test) AND (NOT starts_with(type, 'payment_request.'::text)));
-CREATE UNIQUE INDEX event_page ON app.event USING btree (merchant_id, sequence DESC) WHERE ((sequence IS NOT NULL) AND (NOT is_test));
-CREATE INDEX event_type_page ON app.event USING btree (merchant_id, type, sequence DESC) WHERE ((sequence IS NOT NULL) AND (NOT is_test));
+CREATE UNIQUE INDEX event_list ON app.event USING btree (merchant_id, type, sequence) WHERE ((sequence IS NOT NULL) AND (NOT is_test));
 CREATE INDEX event_unsequenced ON app.event USING btree ("position") WHERE (sequence IS NULL);
 
 -- The operator's native coins on deposit addresses: what funds brought, less what the addresses' own transactions cost and defunds took back.
@@ -1733,6 +1766,19 @@ create table app.incident_kind (
   constraint incident_kind_decisions_check CHECK ((decisions <@ ARRAY['kept'::text, 'reorged'::text, 'loss'::text, 'debt'::text, 'absent'::text, 'rewind'::text, 'resume'::text, 'reconcile'::text]))
 );
 
+-- Sums of the entries of the ledger, for each UTC day up to the last one that is here. Later entries are summed up when they are read.
+create table app.ledger_day (
+  day date not null, -- The day, in UTC, on which the entries were posted.
+  kind text not null, -- Kind of the entries.
+  account text not null, -- Account of the entries.
+  chain text not null,
+  token text not null,
+  merchant_id uuid, -- The merchant; null for the operator's own and for unattributed value.
+  amount numeric not null, -- Their sum, in base units.
+  entry_count bigint not null, -- How many there are.
+  constraint ledger_day_day_kind_account_chain_token_merchant_id_key UNIQUE NULLS NOT DISTINCT (day, kind, account, chain, token, merchant_id)
+);
+
 -- Double-entry bookkeeping of everything that moved. The entries of one posting add up to zero for each token.
 create table app.ledger_entry (
   id bigint not null generated always as identity, -- Order of insertion.
@@ -1751,11 +1797,11 @@ create table app.ledger_entry (
   constraint ledger_entry_amount_check CHECK ((amount <> (0)::numeric)),
   constraint ledger_entry_kind CHECK ((kind = ANY (ARRAY['deposit'::text, 'top_up'::text, 'reorg'::text, 'claim'::text, 'release'::text, 'payout'::text, 'sweep'::text, 'withdrawal'::text, 'return'::text, 'network_fee'::text, 'second_payment'::text, 'fund'::text, 'defund'::text, 'stake'::text, 'unstake'::text])))
 );
-CREATE INDEX ledger_entry_account ON app.ledger_entry USING btree (account, chain, token, merchant_id) INCLUDE (amount);
 CREATE INDEX ledger_entry_created ON app.ledger_entry USING brin (created_at timestamptz_minmax_multi_ops) WITH (autosummarize='on');
-CREATE INDEX ledger_entry_network_fee ON app.ledger_entry USING btree (chain, created_at) INCLUDE (amount) WHERE ((account = 'treasury'::text) AND (kind = 'network_fee'::text));
+CREATE INDEX ledger_entry_gas ON app.ledger_entry USING btree (chain, created_at) INCLUDE (amount) WHERE ((account = 'treasury'::text) AND (kind = ANY (ARRAY['network_fee'::text, 'fund'::text, 'defund'::text])));
 CREATE INDEX ledger_entry_reference ON app.ledger_entry USING btree (reference);
 CREATE INDEX ledger_entry_statement ON app.ledger_entry USING btree (merchant_id, chain, token, created_at, id) WHERE (account = 'merchant'::text);
+CREATE INDEX ledger_entry_sums ON app.ledger_entry USING btree (account, chain, token, merchant_id) INCLUDE (amount) WHERE (account <> ALL (ARRAY['address'::text, 'merchant'::text]));
 CREATE INDEX ledger_entry_unattributed ON app.ledger_entry USING btree (chain, address, token) INCLUDE (amount) WHERE ((account = 'address'::text) AND (merchant_id IS NULL));
 CREATE TRIGGER append_only BEFORE DELETE OR UPDATE ON app.ledger_entry FOR EACH ROW EXECUTE FUNCTION app.refuse_entry_change();
 CREATE TRIGGER balanced AFTER INSERT ON app.ledger_entry REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION app.assert_balanced();
@@ -3138,6 +3184,53 @@ create view app.merchant_balance with (security_barrier=true) as
 --   held_back numeric: The part of gross that no payout can claim yet, in base units.
 --   net numeric: What a payout made now would pay, in base units: gross - held_back - fee.
 
+-- Deposits of days that are not summed up in app.deposit_day.
+create view app.open_deposit as
+ SELECT d.created_at,
+    d.merchant_id,
+    d.chain,
+    d.token,
+    d.amount,
+    d.status
+   FROM app.merchant m
+     CROSS JOIN LATERAL ( SELECT o.id,
+            o.seq,
+            o.merchant_id,
+            o.user_id,
+            o.chain,
+            o.token,
+            o.amount,
+            o.sender,
+            o.address,
+            o.txid,
+            o.output_index,
+            o.block_height,
+            o.block_hash,
+            o.status,
+            o.credited,
+            o.version,
+            o.settlement_id,
+            o.created_at,
+            o.finalised_at,
+            o.finalisation,
+            o.payment_request_id,
+            o.came_at,
+            o.settled_before_restore,
+            o."position",
+            o.held_back,
+            o.released,
+            o.mined_at,
+            o.transfer_kind
+           FROM app.deposit o
+          WHERE o.merchant_id = m.id AND o.credited AND o.status <> 'reorged'::text AND o.created_at >= ((( SELECT COALESCE(max(deposit_day.day) + 1, '-infinity'::date) AS "coalesce"
+                   FROM app.deposit_day))::timestamp without time zone AT TIME ZONE 'UTC'::text)) d;
+--   created_at timestamp with time zone: When it was first seen.
+--   merchant_id uuid
+--   chain text
+--   token text
+--   amount numeric(78,0): Amount in base units.
+--   status text: pending or final.
+
 -- Incidents that wait for an operator, by chain and kind, with the way out.
 create view app.open_incident as
  SELECT i.chain,
@@ -3162,6 +3255,26 @@ create view app.open_incident as
 --   ids bigint[]: Numbers of the incidents, the oldest first.
 --   since timestamp with time zone: When the oldest was noticed.
 --   way_out text: What to do, with the commands; for the first 20 if there are more.
+
+-- Entries of the ledger of days that are not summed up in app.ledger_day.
+create view app.open_ledger_entry as
+ SELECT created_at,
+    kind,
+    account,
+    chain,
+    token,
+    merchant_id,
+    amount
+   FROM app.ledger_entry e
+  WHERE created_at >= ((( SELECT COALESCE(max(ledger_day.day) + 1, '-infinity'::date) AS "coalesce"
+           FROM app.ledger_day))::timestamp without time zone AT TIME ZONE 'UTC'::text);
+--   created_at timestamp with time zone: When it was posted.
+--   kind text: As in app.ledger_entry.
+--   account text: As in app.ledger_entry.
+--   chain text
+--   token text
+--   merchant_id uuid
+--   amount numeric: Debit (positive) or credit (negative), in base units.
 
 -- Transactions in a block that are attempts of an outgoing payment (app.outgoing_payment), or exclude all of them. Some are there more than once.
 create view app.outgoing_confirmed_tx as
@@ -3601,6 +3714,9 @@ CREATE OR REPLACE FUNCTION app.asked_deliveries(of_merchant uuid, asked jsonb, b
 
 -- The deposits of users that are asked for, below a place, the newest first.
 CREATE OR REPLACE FUNCTION app.asked_deposits(of_merchant uuid, asked jsonb, below numeric, size integer) RETURNS SETOF app.deposit LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as f72d7a0fe243f48063a3c5e185a9dd41;
+
+-- The types of events that a list shows.
+CREATE OR REPLACE FUNCTION app.asked_event_types(asked jsonb) RETURNS SETOF text LANGUAGE sql IMMUTABLE ROWS 5 SET search_path TO 'pg_catalog' as 7c4f49db76690c8bbe4e28da2f213b15;
 
 -- The lines of a period that are asked for, below a place, the newest first.
 CREATE OR REPLACE FUNCTION app.asked_lines(of_merchant uuid, asked jsonb, below numeric, size integer) RETURNS SETOF app.statement_line LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'force_custom_plan' as 69c5b1f0060112b8372d468b1bb7b8bd;
@@ -4151,6 +4267,9 @@ CREATE OR REPLACE FUNCTION app.note_balances() RETURNS trigger LANGUAGE plpgsql 
 -- Notes that a transaction was booked, with what it paid (in base units of its token); if it is a second payment, opens the incident, or adds to the open one, and halts the chain.
 CREATE OR REPLACE FUNCTION app.note_booked(s app.outgoing_payment, of_txid text, pays boolean, paid numeric, of_fee numeric) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as 0e743c609cb376b1ff29bba6d68ad7bb;
 
+-- Trigger: notes the day of a deposit that is older than a day, and was changed or is new.
+CREATE OR REPLACE FUNCTION app.note_changed_day() RETURNS trigger LANGUAGE plpgsql SET search_path TO 'pg_catalog' as bf72e75382e4a88af4c14e0e7fdb8448;
+
 -- Notes the hash of the code of a token's contract; true if it had another one before, which opens an incident.
 CREATE OR REPLACE FUNCTION app.note_code(of_chain text, of_token text, hash text) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 4e2e054813314e5e59bfbfe63aee4d70;
 
@@ -4347,10 +4466,10 @@ CREATE OR REPLACE FUNCTION app.read_endpoints(of_merchant uuid) RETURNS SETOF js
 CREATE OR REPLACE FUNCTION app.read_event(of_merchant uuid, of_id uuid) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 05a9d8a6027009d39be5240e9aaee708;
 
 -- The events that are asked for, below a place, the newest first: the place of each, and its JSON.
-CREATE OR REPLACE FUNCTION app.read_events(of_merchant uuid, asked jsonb, below bigint, size integer) RETURNS TABLE(place bigint, item json) LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as b749b8acfc49cb2caaf28b585529020b;
+CREATE OR REPLACE FUNCTION app.read_events(of_merchant uuid, asked jsonb, below bigint, size integer) RETURNS TABLE(place bigint, item json) LANGUAGE sql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 1cc5567e73df6701ccdb3d9d336a29fc;
 
 -- The events that are asked for, above a place, the oldest first: the place of each, and its JSON.
-CREATE OR REPLACE FUNCTION app.read_events_after(of_merchant uuid, asked jsonb, above bigint, size integer) RETURNS TABLE(place bigint, item json) LANGUAGE plpgsql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 345f2e55ffca4f0a5e99620123a6b885;
+CREATE OR REPLACE FUNCTION app.read_events_after(of_merchant uuid, asked jsonb, above bigint, size integer) RETURNS TABLE(place bigint, item json) LANGUAGE sql STABLE ROWS 50 SET search_path TO 'pg_catalog' as 5b5c7f23579312b1a5a2c8ada4f7eb37;
 
 -- The lines of a statement, below a place, the newest first: the place of each, and its JSON. What may be asked for, as JSON: chain, token, and from and to (moments; from is included, to is not).
 CREATE OR REPLACE FUNCTION app.read_lines(of_merchant uuid, asked jsonb, below numeric, size integer) RETURNS TABLE(place numeric, item json) LANGUAGE sql STABLE SECURITY DEFINER ROWS 50 SET search_path TO 'pg_catalog' as eca43d70be5b9cff71c45603189705e8;
@@ -4582,6 +4701,12 @@ CREATE OR REPLACE FUNCTION app.store_what_is_final(of_chain text, final_height i
 
 -- A token that is not supported, as deposits name it: where upper and lower case make no difference in addresses, its contract in lower case.
 CREATE OR REPLACE FUNCTION app.stored_token(of_chain text, given text) RETURNS text LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as cb6887b2e46b7e31c8a4110187874c61;
+
+-- Sums up days of deposits that have ended, at most so many, and those that were changed; returns how many. Safe to run at any time and in several places.
+CREATE OR REPLACE FUNCTION app.sum_up_deposit_days(most integer DEFAULT 31) RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as ff9823ea18650ea740a3617f27a85757;
+
+-- Sums up days of the ledger that have ended, at most so many; returns how many rows that made. Safe to run at any time and in several places.
+CREATE OR REPLACE FUNCTION app.sum_up_ledger_days(most integer DEFAULT 31) RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 38dac65d730f523220dc692b2f7d1e7a;
 
 -- Notes those of these transactions in blocks that were signed for an outgoing payment that ended by another transaction.
 CREATE OR REPLACE FUNCTION app.suspect_second_payments(txids text[]) RETURNS void LANGUAGE sql SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'force_custom_plan' as e272bcb0b5276b7bdf6150b34719565b;
@@ -4902,6 +5027,53 @@ UNION ALL
 --   endpoint_id uuid: The endpoint.
 --   wrong text: What is wrong with the delivery.
 
+-- the sums of the days of deposits are those of the deposits
+create view audit.deposit_days as
+ SELECT day,
+    merchant_id,
+    chain,
+    token,
+    sum(summed) AS summed,
+    sum(stored) AS stored,
+    sum(final_summed) AS final_summed,
+    sum(final_stored) AS final_stored
+   FROM ( SELECT deposit_day.day,
+            deposit_day.merchant_id,
+            deposit_day.chain,
+            deposit_day.token,
+            deposit_day.amount AS summed,
+            0 AS stored,
+            deposit_day.final_amount AS final_summed,
+            0 AS final_stored
+           FROM app.deposit_day
+        UNION ALL
+         SELECT (deposit.created_at AT TIME ZONE 'UTC'::text)::date AS timezone,
+            deposit.merchant_id,
+            deposit.chain,
+            deposit.token,
+            0,
+            deposit.amount,
+            0,
+                CASE deposit.status
+                    WHEN 'final'::text THEN deposit.amount
+                    ELSE 0::numeric
+                END AS "case"
+           FROM app.deposit
+          WHERE deposit.credited AND deposit.status <> 'reorged'::text AND deposit.created_at < ((( SELECT max(deposit_day.day) + 1
+                   FROM app.deposit_day))::timestamp without time zone AT TIME ZONE 'UTC'::text)) part
+  WHERE NOT (day IN ( SELECT changed_deposit_day.day
+           FROM app.changed_deposit_day))
+  GROUP BY day, merchant_id, chain, token
+ HAVING sum(summed) <> sum(stored) OR sum(final_summed) <> sum(final_stored);
+--   day date: The day, in UTC.
+--   merchant_id uuid
+--   chain text
+--   token text
+--   summed numeric: The sum of deposits that is stored, in base units.
+--   stored numeric: The sum of the deposits, in base units.
+--   final_summed numeric: The sum of final deposits that is stored, in base units.
+--   final_stored numeric: The sum of the final deposits, in base units.
+
 -- every deposit that is not reorged is the one transfer that the chain holds, or that is on its way into a block, or is being read again
 create view audit.deposits_are_on_the_chain as
  SELECT d.id,
@@ -5169,6 +5341,48 @@ create view audit.ledger as
 --   address text: The address; null if it is about none.
 --   kept numeric: The stored amount, in base units.
 --   posted numeric: The amount by the ledger, or by what is under way, in base units.
+
+-- the sums of the ledger's days are those of its entries
+create view audit.ledger_days as
+ SELECT day,
+    kind,
+    account,
+    chain,
+    token,
+    merchant_id,
+    sum(summed) AS summed,
+    sum(posted) AS posted
+   FROM ( SELECT ledger_day.day,
+            ledger_day.kind,
+            ledger_day.account,
+            ledger_day.chain,
+            ledger_day.token,
+            ledger_day.merchant_id,
+            ledger_day.amount AS summed,
+            0 AS posted
+           FROM app.ledger_day
+        UNION ALL
+         SELECT (ledger_entry.created_at AT TIME ZONE 'UTC'::text)::date AS timezone,
+            ledger_entry.kind,
+            ledger_entry.account,
+            ledger_entry.chain,
+            ledger_entry.token,
+            ledger_entry.merchant_id,
+            0,
+            ledger_entry.amount
+           FROM app.ledger_entry
+          WHERE ledger_entry.created_at < ((( SELECT max(ledger_day.day) + 1
+                   FROM app.ledger_day))::timestamp without time zone AT TIME ZONE 'UTC'::text)) part
+  GROUP BY day, kind, account, chain, token, merchant_id
+ HAVING sum(summed) <> sum(posted);
+--   day date: The day, in UTC.
+--   kind text: Kind of the entries.
+--   account text: Account of the entries.
+--   chain text
+--   token text
+--   merchant_id uuid
+--   summed numeric: The sum that is stored, in base units.
+--   posted numeric: The sum of the entries, in base units.
 
 -- addresses and deposits belong to the merchant to whom the address was handed
 create view audit.merchants_apart as
@@ -6856,7 +7070,7 @@ CREATE OR REPLACE FUNCTION dashboard.merchant_name(of_user uuid) RETURNS text LA
 CREATE OR REPLACE FUNCTION dashboard.merchant_of(token text) RETURNS uuid LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 4f2ab26c40c8b4e76faf0e5a44a88b6d;
 
 -- For each of these sessions that lives, a text that changes whenever its pages have something new to show.
-CREATE OR REPLACE FUNCTION dashboard.news(tokens text[]) RETURNS TABLE(token text, news text) LANGUAGE sql STABLE SECURITY DEFINER ROWS 100 SET search_path TO 'pg_catalog' as ec6a3c48b70cd4ed7fd84d650135ab0f;
+CREATE OR REPLACE FUNCTION dashboard.news(tokens text[]) RETURNS TABLE(token text, news text) LANGUAGE sql STABLE SECURITY DEFINER ROWS 100 SET search_path TO 'pg_catalog' as 27cab76715655d8b5130ee7e530e1db8;
 
 -- What was not credited of a sender (the newest twenty), or of an amount, perhaps with its token (of each number of decimals the newest ten).
 CREATE OR REPLACE FUNCTION dashboard.not_credited(merchant uuid, of_sender text, of_sum text[]) RETURNS SETOF app.deposit LANGUAGE sql STABLE ROWS 10 SET search_path TO 'pg_catalog' as 29ab54c04ece7dc462beb40056440d49;
@@ -7291,6 +7505,7 @@ grant execute on function app.addresses_of(uuid) to sluice_api;
 grant execute on function app.asked_amount(jsonb,text) to sluice_api;
 grant execute on function app.asked_deliveries(uuid,jsonb,uuid,integer) to sluice_api;
 grant execute on function app.asked_deposits(uuid,jsonb,numeric,integer) to sluice_api;
+grant execute on function app.asked_event_types(jsonb) to sluice_api;
 grant execute on function app.asked_payment_requests(uuid,jsonb,bigint,integer) to sluice_api;
 grant execute on function app.asked_payments(uuid,jsonb,bigint,integer) to sluice_api;
 grant execute on function app.asked_payouts(uuid,jsonb,bigint,integer) to sluice_api;
@@ -7306,6 +7521,7 @@ grant execute on function app.deposit_confirmations(text,integer,integer) to slu
 grant execute on function app.deposits_of_amount(uuid,text,text,text[],numeric,numeric,numeric,numeric,integer) to sluice_api;
 grant execute on function app.event_body(json,bigint) to sluice_api;
 grant execute on function app.event_id(uuid,boolean) to sluice_api;
+grant execute on function app.event_types() to sluice_api;
 grant execute on function app.fill_way_out(text,text,bigint[]) to sluice_api;
 grant execute on function app.held_back_of(app.deposit) to sluice_api;
 grant execute on function app.is_address(text,text,text) to sluice_api;
@@ -7672,6 +7888,8 @@ grant execute on function app.refresh_analytics(interval,double precision) to sl
 grant execute on function app.sequence_events(integer) to sluice_jobs;
 grant execute on function app.stake_for_energy(text) to sluice_jobs;
 grant execute on function app.store_signed(uuid,integer,text,text,text,numeric,numeric,jsonb) to sluice_jobs;
+grant execute on function app.sum_up_deposit_days(integer) to sluice_jobs;
+grant execute on function app.sum_up_ledger_days(integer) to sluice_jobs;
 grant execute on function app.sweepable(uuid,numeric,integer) to sluice_jobs;
 grant execute on function app.time_out_payout(uuid,bigint) to sluice_jobs;
 grant execute on function app.treasury_address(text) to sluice_jobs;

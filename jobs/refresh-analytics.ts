@@ -1,10 +1,11 @@
-// Refreshes the analysts' materialised views. Promises: one view at a time, and each takes at most a small share of the
-// time (app.refresh_analytics). A worker that ends does not wait for it.
+// Sums up the days of the ledger and of deposits that have ended, and refreshes the analysts' materialised views.
+// Promises: one view at a time, and each takes at most a small share of the time (app.refresh_analytics). A worker that
+// ends does not wait for it.
 import pg from 'pg'
 import {longWork} from './long-work.ts'
 
 export interface AnalyticsRefresh {
-  /** Computes every view that is due. */
+  /** Sums up every day that has ended, and computes every view that is due. */
   run(): Promise<void>
   /** Aborts the current refresh; run rejects. */
   stop(): void
@@ -19,7 +20,16 @@ export function analyticsRefresh(databaseUrl: string): AnalyticsRefresh {
 }
 
 async function refreshAll(db: pg.Client): Promise<void> {
+  while (await sumUpDays(db));
   while (await refreshOne(db));
+}
+
+/** False if no day is left, or another worker is at it. */
+async function sumUpDays(db: pg.Client): Promise<boolean> {
+  const {rows} = await db.query<{summed: number}>(
+    'select app.sum_up_ledger_days() + app.sum_up_deposit_days() as summed',
+  )
+  return rows[0]!.summed > 0
 }
 
 /** False if no view is due, or another worker is refreshing. */

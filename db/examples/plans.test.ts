@@ -117,7 +117,7 @@ test('payment requests are found by time and by reference, without reading all o
 test("a deposit is found by id, a payout's deposits by the payout, and an event by its subject, without reading all rows", async () => {
   for (const [view, column, index] of [
     ['deposits', 'deposit_uuid', 'deposit_pkey'],
-    ['deposits', 'settlement_uuid', 'deposit_settlement(_page)?'], // either has what it needs
+    ['deposits', 'settlement_uuid', 'deposit_(settlement|payout_list)'], // either has what it needs
     ['events', 'subject_uuid', 'event_subject_id_version_key'],
   ])
     expect(

@@ -50,7 +50,7 @@ alter table app.deposit add constraint has_sender check (sender is not null) not
   edit('views/api/balance_now.sql', sql => `${sql}select 'replaced as it is';\n`)
   edit('views/analytics/deposits.sql', sql => sql.replace('select\n', 'select 1 as next_version,\n'))
   edit(
-    'views/analytics/daily_volume.sql',
+    'views/analytics/customer_cohorts.sql',
     sql => `${sql}select 'made anew, as a materialised view cannot be replaced';\n`,
   )
   mkdirSync(new URL('functions/destinations/', folder))
@@ -162,7 +162,7 @@ test('upgrading the database while the service works fails no request, loses or 
         'functions/chains/derive.sql',
         'views/api/balance_now.sql',
         'views/analytics/deposits.sql',
-        'views/analytics/daily_volume.sql',
+        'views/analytics/customer_cohorts.sql',
       ]),
     )
     await Promise.all(loops.map(loop => loop.goesOn()))

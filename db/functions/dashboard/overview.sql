@@ -180,7 +180,8 @@ language sql stable security definer set search_path = pg_catalog rows 100 as $$
   select s.token, n.news
   from (select distinct merchant_id from session) o
   cross join lateral (select concat_ws(' ',
-    (select e.sequence from app.event e where e.merchant_id = o.merchant_id and e.sequence is not null and not e.is_test order by e.sequence desc limit 1),
+    (select max(e.sequence) from unnest(app.event_types()) t (type) cross join lateral (select v.sequence from app.event v
+      where v.merchant_id = o.merchant_id and v.type = t.type and v.sequence is not null and not v.is_test order by v.sequence desc limit 1) e),
     (select max(greatest(p.created_at, p.sweeping_at, p.swept_at, p.paying_at, p.waiting_since))
       from unnest('{pending,sweeping,swept,paying}'::text[]) t (status) join app.payout p on p.merchant_id = o.merchant_id and p.status = t.status),
     (select string_agg(c.id || ':' || c.done_count, ' ' order by c.id) from app.claim c where c.merchant_id = o.merchant_id and c.finished_at is null),

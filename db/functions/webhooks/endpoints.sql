@@ -92,6 +92,7 @@ return array['deposit.pending', 'deposit.confirmed', 'deposit.reorged', 'payout.
   'payment_request.partially_paid', 'payment_request.paid', 'payment_request.underpaid', 'payment_request.expired', 'payment_request.cancelled',
   'payment_request.reopened', 'webhook_endpoint.disabled'];
 comment on function app.event_types is 'All types of events.';
+grant execute on function app.event_types to sluice_api;
 
 create or replace function app.check_webhook(url text, event_types text[]) returns void
 language plpgsql set search_path = pg_catalog as $$

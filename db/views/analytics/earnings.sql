@@ -1,4 +1,4 @@
--- What the service earned and what the chains cost it, from analytics.daily_ledger: quick to read, and as fresh as that view.
+-- What the service earned and what the chains cost it, from analytics.daily_ledger.
 create or replace view analytics.earnings with (security_barrier) as
 select
   l.day, l.merchant_id, l.merchant_name, l.merchant_prefix, l.chain, l.token,
@@ -7,7 +7,7 @@ select
 from analytics.daily_ledger l
 where l.account in ('fees', 'network')
 group by l.day, l.merchant_id, l.merchant_name, l.merchant_prefix, l.chain, l.token;
-comment on view analytics.earnings is 'Service fees earned and network fees paid on each UTC day, by merchant, chain and token. Computed from analytics.daily_ledger, and as fresh as that view.';
+comment on view analytics.earnings is 'Service fees earned and network fees paid on each UTC day, by merchant, chain and token.';
 comment on column analytics.earnings.day is 'The day, in UTC, on which the payout was completed, or the transaction was final.';
 comment on column analytics.earnings.merchant_id is 'Id of the merchant; null for the operator''s own withdrawals.';
 comment on column analytics.earnings.merchant_name is 'Name of the merchant.';

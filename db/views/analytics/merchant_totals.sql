@@ -1,4 +1,4 @@
--- The totals of each merchant since the beginning, from analytics.daily_ledger: quick to read, and as fresh as that view.
+-- The totals of each merchant since the beginning, from analytics.daily_ledger.
 create or replace view analytics.merchant_totals with (security_barrier) as
 select
   e.merchant_id, m.name as merchant_name, m.prefix as merchant_prefix, e.chain, e.token,
@@ -16,7 +16,7 @@ from (
   from analytics.daily_ledger where merchant_id is not null group by merchant_id, chain, token
 ) e
 join (select app.public_id('mer', id) as merchant_id, name, prefix from app.merchant) m on m.merchant_id = e.merchant_id;
-comment on view analytics.merchant_totals is 'What each merchant received, was paid and is owed since the beginning, for each chain and token: received = fees_earned + paid_out + owed. Computed from analytics.daily_ledger, and as fresh as that view; analytics.balances has what is owed at this moment.';
+comment on view analytics.merchant_totals is 'What each merchant received, was paid and is owed since the beginning, for each chain and token: received = fees_earned + paid_out + owed. analytics.balances is quicker for what is owed alone.';
 comment on column analytics.merchant_totals.merchant_id is 'Id of the merchant.';
 comment on column analytics.merchant_totals.merchant_name is 'Name of the merchant.';
 comment on column analytics.merchant_totals.merchant_prefix is 'The merchant''s account prefix.';

@@ -1,5 +1,5 @@
--- What our addresses and treasuries held at the end of each day, against what was owed: the ledger of analytics.daily_ledger, added up, and as fresh as that
--- view. The final height says up to which block of its chain a day's sums are, so that a node with the history can be asked the same.
+-- What our addresses and treasuries held at the end of each day, against what was owed: the ledger of analytics.daily_ledger, added up. The
+-- final height says up to which block of its chain a day's sums are, so that a node with the history can be asked the same.
 create or replace view analytics.solvency with (security_barrier) as
 select
   s.day, s.chain, s.token, trim_scale(s.on_addresses) as on_addresses, trim_scale(s.in_treasury) as in_treasury, trim_scale(s.staked) as staked,
@@ -18,7 +18,7 @@ from (
   window w as (partition by chain, token order by day)) s
 left join lateral (select d.final_height from chain.daily_blocks d where d.chain = s.chain and d.day <= s.day and d.final_height is not null
   order by d.day desc limit 1) b on true;
-comment on view analytics.solvency is 'What we held and owed at the end of each UTC day on which something moved, for each chain and token: by the ledger, up to the final height. As fresh as analytics.daily_ledger.';
+comment on view analytics.solvency is 'What we held and owed at the end of each UTC day on which something moved, for each chain and token: by the ledger, up to the final height.';
 comment on column analytics.solvency.day is 'The day, in UTC; the newest one up to now.';
 comment on column analytics.solvency.chain is 'Chain code.';
 comment on column analytics.solvency.token is 'Token code.';
