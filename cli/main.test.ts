@@ -453,6 +453,11 @@ test('processes started one by one are operated with the owner’s URL only, and
       return {name, state: 'not connected'}
     }),
   })
+  const indexer = await db.pool.connect()
+  await indexer.query(`select chain.try_lock('ETH')`)
+  const followed = await commandLine.run(['status', '--json'], empty, settings)
+  expect(JSON.parse(followed.stdout).processes.at(-1)).toEqual({name: 'indexer-eth', state: 'running'})
+  indexer.release(true)
   const away = {DATABASE_URL: 'postgres://sluice:secret@127.0.0.1:1/sluice'}
   const failed = await commandLine.run(['status'], empty, away)
   expect(failed).toMatchObject({

@@ -152,7 +152,7 @@ export async function statusOf(sluice: Sluice, nodeHeads: Map<string, number | n
 
 /**
  * As npm start knows them. If it did not start them, such as in containers: those that this database should have, by
- * the connection that each holds as long as it runs.
+ * the connection, or for indexers the lock of the chain, that each holds as long as it runs.
  */
 async function processes({db, home}: Sluice) {
   const started = readProcesses(home)
@@ -161,8 +161,12 @@ async function processes({db, home}: Sluice) {
   const {rows} = await db.query<{name: string; is_connected: boolean}>(
     `select p.name, exists (select from pg_stat_activity a where a.datname = current_database() and a.application_name = p.connection) as is_connected
      from (values ('custody', 'sluice-custody-watch'), ('jobs', 'sluice-jobs-liveness'), ('api', 'sluice-api-keys'),
-         ('dashboard-auth', 'sluice-auth-held'), ('dashboard-pages', 'sluice-dashboard-held')
-       union all select 'indexer-' || lower(chain), 'indexer-' || chain || '-lock' from chain.cursor) p (name, connection)`,
+         ('dashboard-auth', 'sluice-auth-held'), ('dashboard-pages', 'sluice-dashboard-held')) p (name, connection)
+     union all
+     select 'indexer-' || lower(c.chain), exists (select from pg_locks l where l.locktype = 'advisory' and l.granted
+         and l.database = (select oid from pg_database where datname = current_database())
+         and (l.classid::bigint << 32 | l.objid::bigint) = hashtextextended('sluice.indexer.' || c.chain, 0))
+     from chain.cursor c`,
   )
   return rows.map(({name, is_connected}) => ({name, state: is_connected ? 'running' : 'not connected'}) as const)
 }

@@ -13,7 +13,7 @@ import {observe} from '../base/observe.ts'
 import {type ChainSettings, familyOf, formsOf, hasNode} from '../chains/families.ts'
 import {databaseUrlOf, readSettings, type Settings} from '../chains/settings.ts'
 import {connections} from '../db/client/connections.ts'
-import {openPool} from '../db/client/pool.ts'
+import {openPool, type Pool} from '../db/client/pool.ts'
 import {type Ends, runProcess} from '../db/client/run-process.ts'
 import {otherAssets} from '../db/migrate/assets.ts'
 import {ChainCursor} from './cursor.ts'
@@ -30,7 +30,8 @@ const tryAgain = 75
 
 const {values} = parseArgs({options: {chain: {type: 'string', default: ''}}})
 const codes = values.chain.split(',')
-const log = logger(codes.length === 1 ? `indexer-${values.chain}` : 'indexers')
+const processName = codes.length === 1 ? `indexer-${values.chain}` : 'indexers'
+const log = logger(processName)
 
 async function main(ends: Ends): Promise<void> {
   const settings = readSettings()
@@ -39,9 +40,11 @@ async function main(ends: Ends): Promise<void> {
   for (const code of codes) beginCounting(code)
   await observe({...settings, log})
   endWhenAsked()
-  const locks = await Promise.all(codes.map(code => openLock(url, code, ends)))
+  const lock = await openLock(url, processName, ends)
   announceReady()
-  await Promise.all(chains.map((chain, n) => followChain(chain, locks[n]!, {url, mainnet: settings.mainnet})))
+  const max = codes.length * connections.sluice_indexer.pool // open while they are used at the same time
+  const db = openPool(url, {name: `${processName}-cursor`, max, log})
+  await Promise.all(chains.map(chain => followChain(chain, {url, lock, db, mainnet: settings.mainnet})))
 }
 
 function chainOf(settings: Settings, code: string): ChainSettings {
@@ -53,15 +56,18 @@ function chainOf(settings: Settings, code: string): ChainSettings {
   )
 }
 
+interface Shared {
+  url: string
+  /** The connection that holds the locks of all chains. */
+  lock: pg.Client
+  db: Pool
+  mainnet: boolean
+}
+
 /** Ends the process when the chain must be judged again. */
-async function followChain(
-  chain: ChainSettings,
-  lock: pg.Client,
-  {url, mainnet}: {url: string; mainnet: boolean},
-): Promise<never> {
+async function followChain(chain: ChainSettings, {url, lock, db, mainnet}: Shared): Promise<never> {
   const {code, pollIntervalMs} = chain.chain
   const log = logger(`indexer-${code}`)
-  const db = openPool(url, {name: `indexer-${code}-cursor`, max: connections.sluice_indexer.pool, log})
   const cursor = new ChainCursor(db, code)
   await cursor.configure()
   await becomeActive(lock, code, log)

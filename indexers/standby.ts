@@ -1,5 +1,5 @@
-// One active indexer per chain. Promises: a separate connection holds the lock, so the lock is free the moment its
-// holder dies. An indexer that loses this connection ends at once, because another may already be active.
+// One active indexer per chain. Promises: a separate connection holds the locks of a process, so they are free the
+// moment it dies. A process that loses this connection ends at once, because another may already be active.
 import {setTimeout as sleep} from 'node:timers/promises'
 import type pg from 'pg'
 import type {Logger} from '../base/log.ts'
@@ -9,11 +9,11 @@ import type {Ends} from '../db/client/run-process.ts'
 const retryMs = 1000
 
 /**
- * Opens the connection for the lock of a chain, which ends the process when it is lost. Resolves once the database
- * takes writes.
+ * Opens the connection for the locks of chains, which ends the process when it is lost. Resolves once the database takes
+ * writes.
  */
-export async function openLock(url: string, chain: string, {outage, lose}: Ends): Promise<pg.Client> {
-  const held = await holdConnection({url, name: `indexer-${chain}-lock`, outage, onLost: lose})
+export async function openLock(url: string, processName: string, {outage, lose}: Ends): Promise<pg.Client> {
+  const held = await holdConnection({url, name: `${processName}-lock`, outage, onLost: lose})
   return held.client
 }
 
