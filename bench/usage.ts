@@ -14,7 +14,8 @@ export interface Usage {
   name: string
   part: Part
   cpuSeconds: number
-  wakeUps: number
+  /** Of each process, by its id: one that has ended is not there any more. */
+  wakeUps: Map<number, number>
   memoryMb: number
 }
 
@@ -36,7 +37,7 @@ export function usage(home: string, supervisor: number): Usage[] {
     name,
     part,
     cpuSeconds: pids.reduce((sum, pid) => sum + (stats.get(pid)?.cpuSeconds ?? 0), 0),
-    wakeUps: pids.reduce((sum, pid) => sum + wakeUpsOf(pid), 0),
+    wakeUps: new Map(pids.map(pid => [pid, wakeUpsOf(pid)])),
     memoryMb: pids.reduce((sum, pid) => sum + memoryMb(pid), 0),
   })
   const chains = chainCodes.flatMap(code => {

@@ -74,18 +74,28 @@ async function uidOf(role: ProcessRole): Promise<number | undefined> {
   return isTaken ? undefined : users[role]
 }
 
-/** Directories that processes write to. A group that reaches a socket may enter, and no more. */
-const directories = (home: string): Partial<Record<ProcessRole, [directory: string, mode: number][]>> => ({
-  sluice_custody: [
-    [path.join(home, 'custody'), 0o700],
-    [path.dirname(custodySocket(home).socket), 0o750],
-  ],
-  sluice_dashboard: [[path.dirname(dashboardSocket(home)), 0o750]],
-})
+/**
+ * What Node made of the modules of a process: from its second start on, it starts faster, and takes some 15 MB less.
+ * Each role has its own, because whoever writes here decides what the process does. May be deleted at any time.
+ */
+export const compiledDirectory = (home: string, role: ProcessRole | 'devnet'): string =>
+  path.join(home, 'compiled', role)
+
+/** Directories that a process writes to. A group that reaches a socket may enter, and no more. */
+function directoriesOf(home: string, role: ProcessRole): [directory: string, mode: number][] {
+  const own: Partial<Record<ProcessRole, [directory: string, mode: number][]>> = {
+    sluice_custody: [
+      [path.join(home, 'custody'), 0o700],
+      [path.dirname(custodySocket(home).socket), 0o750],
+    ],
+    sluice_dashboard: [[path.dirname(dashboardSocket(home)), 0o750]],
+  }
+  return [[compiledDirectory(home, role), 0o700], ...(own[role] ?? [])]
+}
 
 /** Gives a process its directories, with all files that root wrote there. No link in them is followed. */
 export function giveDirectories(home: string, role: ProcessRole, {uid, gid}: User): void {
-  for (const [directory, mode] of directories(home)[role] ?? []) {
+  for (const [directory, mode] of directoriesOf(home, role)) {
     mkdirSync(directory, {recursive: true})
     const real = realpathSync(directory) // it may be on another disk
     chownSync(real, uid, gid)

@@ -17,6 +17,7 @@ const shared = newHome()
 const environment = {
   CUSTODY_PASSPHRASE_FILE: path.join(shared, 'passphrase'),
   HOME: undefined,
+  NODE_COMPILE_CACHE: undefined,
   SLUICE_DEVNET: 'ETH, POLYGON',
 }
 let running: Started & {service: Service}
@@ -195,6 +196,10 @@ test.runIf(process.getuid?.() === 0)(
     })
     expect(userOf('dashboard-auth').gid).toBe(pages.gid)
     expect(await readable('indexers')).toEqual([])
+    const {uid, gid} = userOf('custody')
+    const compiled = statSync(path.join(home, 'compiled', 'sluice_custody')) // whoever writes there decides what custody does
+    expect({uid: compiled.uid, gid: compiled.gid, mode: compiled.mode & 0o777}).toEqual({uid, gid, mode: 0o700})
+    expect(statSync(path.join(home, 'compiled'))).toMatchObject({uid: 0, mode: 0o40755})
     expect(statSync(socket).mode & 0o777).toBe(0o660)
 
     const lowHome = inHome()
