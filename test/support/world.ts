@@ -240,12 +240,19 @@ export class World {
     return (await this.db.rows<PayoutRow>(sql, [id]))[0]!
   }
 
-  /** Waits until it has this status, or waits for this reason. */
-  async becomes(id: string, what: string, timeoutMs = 75_000): Promise<PayoutRow> {
+  /** Waits until it has this status, or waits for this reason; does this meanwhile. */
+  async becomes(
+    id: string,
+    what: string,
+    timeoutMs = 75_000,
+    meanwhile?: (last: PayoutRow) => Promise<unknown>,
+  ): Promise<PayoutRow> {
     let last: PayoutRow | undefined
     const is = async () => {
       last = await this.payout(id)
-      return last.status === what || last.waiting_reason === what ? last : undefined
+      if (last.status === what || last.waiting_reason === what) return last
+      await meanwhile?.(last)
+      return undefined
     }
     try {
       return await until(is, {timeoutMs, what: `the payout to be ${what}`})
@@ -253,6 +260,20 @@ export class World {
       const now = JSON.stringify({payout: last, outgoingPayments: await this.outgoingPayments(id)})
       throw new Error(`${(error as Error).message}; it is ${now}`)
     }
+  }
+
+  /** As an operator has it tried again at once. */
+  async retry(id: string): Promise<void> {
+    await this.db.rows('select app.retry_payout($1)', [id])
+  }
+
+  /** Waits until it has failed, which waits for this: the half minute for which it is tried is over at once. */
+  async agedUntilFailed(id: string, reason: string): Promise<PayoutRow> {
+    const age = `update app.payout set waiting_since = waiting_since - interval '31 seconds'
+      where id = $1 and waiting_reason = $2 and waiting_since > clock_timestamp() - interval '30 seconds' returning id`
+    return await this.becomes(id, 'failed', 75_000, async () => {
+      if ((await this.db.rows(age, [id, reason])).length) await this.retry(id)
+    })
   }
 
   /** The outgoing payments for it, by nonce: its sweeps, those of others that it waits for, and its payment. */
