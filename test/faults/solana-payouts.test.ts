@@ -141,12 +141,12 @@ test('lamports that a program moves without a transfer are a deposit', async () 
 
 // --- who can be paid, and from what ---
 
-/** A payout that waits for a reason that stays one, with what it says, and that fails after 30 s. */
+/** A payout that waits for a reason that stays one, with what it says, and that fails for it. */
 async function refused(shop: Shop, amount: bigint, reason: string, detail: string): Promise<void> {
   const id = await world.request(shop, 'SOL')
   const {waiting_detail} = await world.becomes(id, reason)
   expect(waiting_detail).toMatch(detail)
-  const {error_code} = await world.becomes(id, 'failed', 60_000)
+  const {error_code} = await world.agedUntilFailed(id, reason)
   expect([error_code, await world.attempts(id)]).toEqual([reason, []])
   await world.untilBalance(shop, amount)
 }

@@ -250,13 +250,13 @@ test('a node that makes up a deposit is believed, and the audit finds it', async
 
 // --- who can be paid ---
 
-/** A payout that waits for a reason that stays one, with what it says, and that fails after 30 s. */
+/** A payout that waits for a reason that stays one, with what it says, and that fails for it. */
 async function refused(wallet: string, words: RegExp): Promise<void> {
   const shop = await openShop([20n * unit], wallet)
   const id = await world.request(shop, 'USDC')
   const {waiting_detail} = await world.becomes(id, 'destination_not_payable')
   expect(waiting_detail).toMatch(words)
-  const {error_code} = await world.becomes(id, 'failed', 60_000)
+  const {error_code} = await world.agedUntilFailed(id, 'destination_not_payable')
   expect([error_code, await world.attempts(id)]).toEqual(['destination_not_payable', []])
   await world.untilBalance(shop, 20n * unit)
 }

@@ -81,7 +81,7 @@ test('nobody can pay a contract: such a payout fails, nothing is signed, and the
   const shop = await world.openShop([10n * trx], {wallet: contracts.disperse})
   const id = await world.request(shop, 'TRX')
   await world.becomes(id, 'destination_not_payable')
-  const {error_code} = await world.becomes(id, 'failed', 60_000)
+  const {error_code} = await world.agedUntilFailed(id, 'destination_not_payable')
   expect([error_code, await world.attempts(id)]).toEqual(['destination_not_payable', []])
   await world.untilBalance(shop, 10n * trx)
 })

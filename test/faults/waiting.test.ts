@@ -44,7 +44,6 @@ describe('on Ethereum, a payout', () => {
     await world.killCustody()
     await world.startCustody({settings})
   }
-  const retry = (id: string) => world.db.rows('select app.retry_payout($1)', [id])
   const halt = (kind: string) =>
     world.db.rows(`insert into app.incident (chain, kind, subject, details) values ('ETH', $1, $2, '{}')`, [
       kind,
@@ -79,7 +78,7 @@ describe('on Ethereum, a payout', () => {
       api: ['limit_reached', 'it would exceed a limit for payouts'],
       async end(_, id) {
         await withCustody()
-        await retry(id)
+        await world.retry(id)
       },
     },
     {
@@ -90,7 +89,7 @@ describe('on Ethereum, a payout', () => {
       api: ['limit_reached', 'it would exceed a limit for payouts'],
       async end(_, id) {
         await withCustody()
-        await retry(id)
+        await world.retry(id)
       },
     },
     {
@@ -104,7 +103,7 @@ describe('on Ethereum, a payout', () => {
       ],
       async end(_, id) {
         await withCustody()
-        await retry(id)
+        await world.retry(id)
       },
     },
     {
@@ -139,7 +138,7 @@ describe('on Ethereum, a payout', () => {
       async end(_, id) {
         await world.kill(worker)
         worker = await world.startWorker()
-        await retry(id)
+        await world.retry(id)
       },
     },
     {
@@ -208,7 +207,7 @@ describe('on Ethereum, a payout', () => {
     const id = await world.request(shop, 'ETH')
     await world.becomes(id, 'not_whitelisted')
     await halt('unknown_transaction')
-    await retry(id)
+    await world.retry(id)
     await shown.isThis(id, {
       reason: 'chain_halted',
       detail: /^incident \d+ \(unknown_transaction\): /,
@@ -216,7 +215,7 @@ describe('on Ethereum, a payout', () => {
     })
     await resolve()
     await world.whitelist(shop.id, shop.wallet)
-    await retry(id)
+    await world.retry(id)
     await world.becomes(id, 'completed')
   }, 150_000)
 
