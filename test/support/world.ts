@@ -276,6 +276,16 @@ export class World {
     })
   }
 
+  /** Waits until it is completed, which nothing is in the way of any more: it is tried each second, and not in 15. */
+  async retriedUntilCompleted(id: string): Promise<PayoutRow> {
+    let nextAt = 0
+    return await this.becomes(id, 'completed', 75_000, async ({status}) => {
+      if (status === 'paying' || Date.now() < nextAt) return
+      nextAt = Date.now() + 1000
+      await this.retry(id)
+    })
+  }
+
   /** The outgoing payments for it, by nonce: its sweeps, those of others that it waits for, and its payment. */
   async outgoingPayments(id: string): Promise<OutgoingPaymentRow[]> {
     return await this.db.rows<OutgoingPaymentRow>(
