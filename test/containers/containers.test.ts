@@ -30,9 +30,12 @@ let business: Business
 beforeAll(async () => {
   if (whyNot) return console.log(`containers: not run: ${whyNot}`)
   engine = await Engine.start()
-  await engine.standIns(...imagesNamed(['node', 'postgres']))
-  await engine.build(root, 'production', 'sluice')
-  await engine.build(root, 'local', 'sluice-local')
+  await engine.standIns(...imagesNamed(['node']))
+  await Promise.all([
+    engine.standIns(...imagesNamed(['postgres'])),
+    engine.build(root, 'production', 'sluice'),
+    engine.build(root, 'local', 'sluice-local'),
+  ])
   sluice = await Installation.make(engine, {
     files: ['docker-compose.yml', 'docker-compose.local.yml'],
     settings: {WEBHOOK_ALLOW_PRIVATE: '1', ADDRESS_POOL_SIZE: '5'},
