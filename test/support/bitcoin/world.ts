@@ -71,8 +71,8 @@ export class BitcoinWorld extends World {
     const source = {BTC_ELECTRUM_URLS: bitcoin.electrumUrl, BTC_RPC_URL: bitcoin.rpcUrl}
     const network = {BTC_NETWORK: 'regtest', BTC_START_HEIGHT: '1', BTC_FINALITY: String(confirmations)}
     const all = {...network, ADDRESS_POOL_SIZE: '40', ...settings}
-    const custody = await startCustody(db, home, all)
     const indexer = Indexer.start({db, chain: 'BTC', environment: {...source, ...network, ...settings}})
+    const custody = await startCustody(db, home, all)
     const running: Running = {chain: 'BTC', db, home, custody, settings: all, source}
     const world = new BitcoinWorld({...running, bitcoin, indexer, treasury: await treasuryOf(db, 'bitcoin')})
     if (treasury.length) await world.topUp(treasury)

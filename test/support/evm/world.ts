@@ -63,12 +63,12 @@ export class EvmWorld extends World {
       ...settings,
     }
     await writeAssets(db.ownerUrl, readSettings(all).chains.values())
-    const [node, custody] = await Promise.all([RpcProxy.start(anvil), startCustody(db, home, all)])
     const indexer = Indexer.start({
       db,
       rpcUrl: anvil.wsUrl,
       settings: {USDC_CONTRACT: anvil.usdc, TOKENS: anvil.ownTokens},
     })
+    const [node, custody] = await Promise.all([RpcProxy.start(anvil), startCustody(db, home, all)])
     const running: Running = {chain: 'ETH', db, home, custody, settings: all, source: {ETH_RPC_URL: node.httpUrl}}
     const world = new EvmWorld({...running, anvil, node, indexer, treasury: await treasuryOf(db, 'evm')})
     await world.topUp(10n * ether)

@@ -57,8 +57,8 @@ export class SolanaWorld extends MinedWorld {
       ADDRESS_POOL_SIZE: '40',
       ...more,
     }
-    const custody = await startCustody(db, home, settings)
     const indexer = Indexer.start({db, chain: 'SOL', environment: {...source, ...settings}})
+    const custody = await startCustody(db, home, settings)
     const chain = 'SOL'
     const parts = {
       chain,

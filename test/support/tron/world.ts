@@ -52,8 +52,8 @@ export class TronWorld extends MinedWorld {
     const lifetime = {TRON_LIFETIME_MS: String(lifetimeMs)}
     const network = {TRON_NETWORK: 'local', TRON_USDT_CONTRACT: usdt}
     const settings = {...network, TRON_START_HEIGHT: '1', ADDRESS_POOL_SIZE: '40', ...lifetime, ...more}
-    const custody = await startCustody(db, home, settings)
     const indexer = Indexer.start({db, chain: 'TRON', environment: {...source, ...settings}})
+    const custody = await startCustody(db, home, settings)
     const chain = 'TRON'
     const parts = {
       chain,
