@@ -264,12 +264,3 @@ test('the audit finds that every address holds what the ledger says, and one tha
   await add('-1')
   expect(differences).toEqual([{address, token: 'TRX', outpoint: '', ledger: chain + 1n, chain}])
 })
-
-test('a node whose final block is never that of the ledger is no match', {timeout: 60_000}, async () => {
-  world.isMining = false
-  const old = world.tron.block(2)
-  const raw_data = await world.headerOf(2)
-  world.lie('/walletsolidity/getblock', () => ({blockID: old.hash, block_header: {raw_data}}))
-  const asked = tron.ask(world.db.pool as never, tronSettings(settingsFrom('TRON', world.environment)))
-  await expect(asked.poll([world.treasury])).rejects.toThrow('no final block in common')
-})

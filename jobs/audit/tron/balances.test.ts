@@ -9,7 +9,7 @@ import {newAddress, payment} from '../../../devnet/tron/client.ts'
 import {faucetKey} from '../../../devnet/tron/constants.ts'
 import {TronJournal} from '../../../devnet/tron/journal.ts'
 import {RpcProxy} from '../../../test/support/rpc-proxy.ts'
-import {tron} from './balances.ts'
+import {askBalances} from './balances.ts'
 
 let chain: TronLocalChain
 let node: RpcProxy
@@ -28,7 +28,7 @@ afterEach(async () => {
 })
 
 /** A ledger that agrees with the solidified block, or with one that will be, but for `wrong`. */
-function ask(wrong = 0n, ahead = () => 0, addresses = [address]) {
+function ask(wrong = 0n, ahead = () => 0, addresses = [address], tries?: {most: number; pauseMs: number}) {
   const query = async () => {
     const height = chain.solidHeight + ahead()
     const {hash} = chain.block(height)
@@ -36,7 +36,7 @@ function ask(wrong = 0n, ahead = () => 0, addresses = [address]) {
     return {rows: addresses.map(of => ({height, hash, address: of, token: 'TRX', amount: held(of)}))}
   }
   const settings = tronSettings(settingsFrom('TRON', {TRON_NETWORK: 'local', TRON_RPC_URL: node.httpUrl}))
-  return tron.ask({query} as never, settings)
+  return askBalances({query} as never, settings, tries)
 }
 
 test('an address that holds less, or more, than the ledger says is found', async () => {
@@ -83,6 +83,11 @@ test('balances that were read before the node had the final block of the ledger 
     return response
   }
   expect(await ask(0n, () => ahead).poll([address])).toMatchObject({differences: []})
+})
+
+test('a node whose final block is never that of the ledger is no match', async () => {
+  const asked = ask(0n, () => 1, [address], {most: 3, pauseMs: 1})
+  await expect(asked.poll([address])).rejects.toThrow('no final block in common')
 })
 
 test('what a payment that is not final changes is no difference', async () => {

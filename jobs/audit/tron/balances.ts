@@ -18,7 +18,7 @@ const batch = 50
 /** Read between two looks at the final block: a public node answers as many in less than a second. */
 const atOnce = 10
 /** Without anything read. The indexer and the node agree on the final block for some of the time between two blocks. */
-const tries = {most: 80, pauseMs: 250}
+const fullTries = {most: 80, pauseMs: 250}
 /** Clocks differ, and a block carries the time at which its making began. */
 const clockMarginMs = 3_600_000
 
@@ -40,7 +40,7 @@ interface Held {
   amount: bigint
 }
 
-function askBalances(db: pg.Client, settings: TronSettings): Asked {
+export function askBalances(db: pg.Client, settings: TronSettings, tries = fullTries): Asked {
   const nodes = new TronNodes(settings)
   const ledgerOf = (addresses: string[]) => readLedger(db, settings.chain.code, addresses)
   return {
