@@ -81,24 +81,18 @@ test('a frozen address does not keep the others from being paid out, and nothing
   expect(await world.received(shop, 'USDC')).toBe(netOf(10n * usdc - held) + netOf(held))
 }, 180_000)
 
-test.each([
-  ['USDC', 'Pausable: paused'],
-  ['USDT', 'revert'],
-] as const)(
-  '%s that is paused blocks no address and begins no sweep; the payout says why, and is paid afterwards',
-  async (token, words) => {
-    const shop = await world.openShop(token, [5n * usdc, 3n * usdc])
-    await world.issuer(token, 'pause')
-    const id = await world.request(shop, token)
-    expect(await world.becomes(id, 'token_refused')).toMatchObject({
-      status: 'sweeping',
-      waiting_detail: expect.stringContaining(words),
-    })
-    expect([await world.outgoingPayments(id), await blocked()]).toEqual([[], []])
-    await world.issuer(token, 'unpause')
-    await world.retriedUntilCompleted(id)
-  },
-)
+test('USDT that is paused blocks no address and begins no sweep; the payout says why, and is paid afterwards', async () => {
+  const shop = await world.openShop('USDT', [5n * usdc, 3n * usdc])
+  await world.issuer('USDT', 'pause')
+  const id = await world.request(shop, 'USDT')
+  expect(await world.becomes(id, 'token_refused')).toMatchObject({
+    status: 'sweeping',
+    waiting_detail: expect.stringContaining('revert'),
+  })
+  expect([await world.outgoingPayments(id), await blocked()]).toEqual([[], []])
+  await world.issuer('USDT', 'unpause')
+  await world.retriedUntilCompleted(id)
+})
 
 test('a token that is paused when its sweeps are begun blocks no address', async () => {
   const shop = await world.openShop('USDC', [5n * usdc])
