@@ -140,7 +140,7 @@ test.each([
       {token: contract.toLowerCase(), credited: false},
       {token: symbol, credited: true},
     ])
-    await world.retriedUntilCompleted(await world.request(shop, symbol, true)) // the worker reads of new tokens each 5 s
+    await world.retriedUntil(await world.request(shop, symbol, true), 'completed') // the worker reads of new tokens each 5 s
     expect(await receivedBy(contract, shop)).toBe(495n * coin)
 
     const [before] = await idsOf(address)
@@ -263,12 +263,12 @@ test('a token that takes a fee is neither swept nor paid, until it takes none', 
   await becomesFinal(shop.addresses[0]!, 1)
   await ask(contract, 'become', [manners.fee])
   const id = await world.request(shop, 'LATER', true)
-  expect((await world.becomes(id, 'token_takes_fee')).waiting_detail).toMatch(
+  expect((await world.retriedUntil(id, 'token_takes_fee')).waiting_detail).toMatch(
     /^of 500000000 base units of LATER, 495000000 would arrive/,
   )
   expect((await world.outgoingPayments(id)).filter(({kind}) => kind === 'sweep')).toEqual([])
   await ask(contract, 'become', [manners.usual])
-  await world.retriedUntilCompleted(id)
+  await world.retriedUntil(id, 'completed')
   expect(await receivedBy(contract, shop)).toBe(495_000_000n)
 }, 90_000)
 
@@ -282,15 +282,10 @@ test('a fee that nobody could foresee pays nobody twice: an incident says what i
   world.node.behave = async ({method, params}, pass) => (method === 'eth_call' && params[2] ? '0x' : await pass())
   isShort = true
   const id = await world.request(shop, 'SUDDEN', true)
-  const [incident] = await until(
-    async () => {
-      const found = await incidents('token_takes_fee')
-      return found.length > 0 && found
-    },
-    {timeoutMs: 40_000, what: 'the incident'},
-  )
+  const {waiting_detail} = await world.retriedUntil(id, 'token_takes_fee')
+  const [incident] = await incidents('token_takes_fee')
   expect(incident).toMatchObject({subject: 'ETH:SUDDEN', details: {sent: '500000000', arrived: '495000000'}})
-  expect((await world.becomes(id, 'token_takes_fee')).waiting_detail).toContain(`incident ${incident!.id} is open`)
+  expect(waiting_detail).toContain(`incident ${incident!.id} is open`)
   expect(await receivedBy(contract, shop)).toBe(0n)
   const {stdout} = await commandLine.sluice('audit')
   expect(stdout).toMatch(/"gone":"5000000".*"token":"SUDDEN"/)

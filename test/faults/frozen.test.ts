@@ -91,7 +91,7 @@ test('USDT that is paused blocks no address and begins no sweep; the payout says
   })
   expect([await world.outgoingPayments(id), await blocked()]).toEqual([[], []])
   await world.issuer('USDT', 'unpause')
-  await world.retriedUntilCompleted(id)
+  await world.retriedUntil(id, 'completed')
 })
 
 test('a token that is paused when its sweeps are begun blocks no address', async () => {
@@ -112,7 +112,7 @@ test('a token that is paused when its sweeps are begun blocks no address', async
   await world.becomes(id, 'token_refused')
   expect(await blocked()).toEqual([])
   await world.issuer('USDC', 'unpause')
-  await world.retriedUntilCompleted(id)
+  await world.retriedUntil(id, 'completed')
 }, 120_000)
 
 test.each([

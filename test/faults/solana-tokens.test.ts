@@ -455,7 +455,7 @@ test('a token of Token-2022 is added while the service runs, credited from then 
   })
   await world.pay([address], [500n * unit], 'PYUSD')
   await world.untilBalance(shop, 500n * unit)
-  await world.retriedUntilCompleted(await world.request(shop, 'PYUSD', true)) // the worker reads of new tokens each 5 s
+  await world.retriedUntil(await world.request(shop, 'PYUSD', true), 'completed') // the worker reads of new tokens each 5 s
   expect(world.holdsToken('PYUSD', shop.wallet)).toBe(netOf(500n * unit))
   const {tokens} = await commandLine.json<{tokens: {token: string; sweep_by: string}[]}>(
     'token',

@@ -276,10 +276,10 @@ export class World {
     })
   }
 
-  /** Waits until it is completed, which nothing is in the way of any more: it is tried each second, and not in 15. */
-  async retriedUntilCompleted(id: string): Promise<PayoutRow> {
+  /** As `becomes`, where nothing is in the way of that any more: it is tried each second, and not in 15. */
+  async retriedUntil(id: string, what: string): Promise<PayoutRow> {
     let nextAt = 0
-    return await this.becomes(id, 'completed', 75_000, async ({status}) => {
+    return await this.becomes(id, what, 75_000, async ({status}) => {
       if (status === 'paying' || Date.now() < nextAt) return
       nextAt = Date.now() + 1000
       await this.retry(id)
