@@ -6,7 +6,7 @@ import {rmSync} from 'node:fs'
 import path from 'node:path'
 import {fileURLToPath} from 'node:url'
 import {promisify} from 'node:util'
-import {afterEach, expect, test} from 'vitest'
+import {expect, test} from 'vitest'
 import {BitcoinWorld, btc} from '../support/bitcoin/world.ts'
 import {assertBooks} from '../support/books.ts'
 import {dump} from '../support/dump.ts'
@@ -55,11 +55,6 @@ const tron = async (): Promise<Any> => {
   const received = async ({wallet}: Shop) => world.holds(wallet)
   return {world, token: 'TRX', amount: 10n * trx, openShop: () => world.openShop([10n * trx]), received}
 }
-let world: Any['world'] | undefined
-afterEach(async () => {
-  await world?.close()
-  world = undefined
-})
 
 /** What `sluice custody reconcile` says. */
 async function reconcile({home, db}: World): Promise<string> {
@@ -67,77 +62,81 @@ async function reconcile({home, db}: World): Promise<string> {
   return (await promisify(execFile)(process.execPath, [program, 'reconcile'], {env})).stdout
 }
 
-// Solana has the flow of Tron, and a test of its own below.
-test.each([
+// Beside each other: each has a world of its own. Solana has the flow of Tron, and a test of its own below.
+test.concurrent.for([
   ['Ethereum', ethereum, 'pays'],
   ['Bitcoin', bitcoin, 'pays'],
   ['Tron', tron, 'waits'],
-])('on %s, what was paid after the copy is not paid again, and reconcile enters it', async (_, open, what) => {
-  const any = await open()
-  const {token, amount, openShop, received} = any
-  world = any.world
-  const {db} = world
-  const net = amount - amount / 100n
-  const [paid, waiting, lost] = [await openShop(), await openShop(), await openShop()]
-  for (const shop of [paid, waiting]) await world.unlist(shop)
-  const [ofPaid, ofWaiting] = [await world.request(paid, token), await world.request(waiting, token)]
-  const restore = await dump(db)
-  await world.whitelist(paid.id, paid.wallet)
-  const worker = await world.startWorker()
-  const ofLost = await world.request(lost, token, true)
-  const before = [await world.becomes(ofPaid, 'completed'), await world.becomes(ofLost, 'completed')]
+] as const)(
+  'on %s, what was paid after the copy is not paid again, and reconcile enters it',
+  async ([_, open, what], {onTestFinished}) => {
+    const {world, token, amount, openShop, received} = await open()
+    onTestFinished(() => world.close())
+    const {db} = world
+    const net = amount - amount / 100n
+    const [paid, waiting, lost] = [await openShop(), await openShop(), await openShop()]
+    for (const shop of [paid, waiting]) await world.unlist(shop)
+    const [ofPaid, ofWaiting] = [await world.request(paid, token), await world.request(waiting, token)]
+    const restore = await dump(db)
+    await world.whitelist(paid.id, paid.wallet)
+    const worker = await world.startWorker()
+    const ofLost = await world.request(lost, token, true)
+    const before = [await world.becomes(ofPaid, 'completed'), await world.becomes(ofLost, 'completed')]
 
-  await world.kill(worker)
-  await world.killCustody()
-  await world.indexer.stop()
-  rmSync(path.join(world.home, 'custody', 'journal.jsonl'))
-  await restore()
-  for (const shop of [waiting, paid]) await world.whitelist(shop.id, shop.wallet)
-  await world.startCustody()
-  await world.startWorker()
-  for (const id of [ofWaiting, ofPaid]) await world.becomes(id, 'copy_unproven')
+    await world.kill(worker)
+    await world.killCustody()
+    await world.indexer.stop()
+    rmSync(path.join(world.home, 'custody', 'journal.jsonl'))
+    await restore()
+    for (const shop of [waiting, paid]) await world.whitelist(shop.id, shop.wallet)
+    await world.startCustody()
+    await world.startWorker()
+    for (const id of [ofWaiting, ofPaid]) await world.becomes(id, 'copy_unproven')
 
-  world.indexer.start()
-  const unknown = `select u.txid, k.id from app.unknown_transaction u join app.incident k on k.id = u.incident_id join chain.cursor c on c.chain = u.chain
+    world.indexer.start()
+    const unknown = `select u.txid, k.id from app.unknown_transaction u join app.incident k on k.id = u.incident_id join chain.cursor c on c.chain = u.chain
     where k.resolved_at is null and u.txid = any($1)
       and exists (select from chain.confirmed_tx i where i.chain = u.chain and i.txid = u.txid and i.block_height <= c.final_height)`
-  const txids = before.map(({txid}) => txid)
-  const incidents = await until(
-    async () => {
-      const rows = await db.rows<{txid: string; id: string}>(unknown, [txids])
-      return rows.length >= 2 && rows
-    },
-    {timeoutMs: 60_000, what: 'both payments to be unknown, and final'},
-  )
-  const keep = db.rows(`select app.resolve_incident($1, 'kept')`, [incidents.find(({txid}) => txid === txids[0])!.id])
-  await expect(keep).rejects.toThrow(/payout pay_\w+ still waits .*sluice custody reconcile/)
-  const said = await reconcile(world)
-  expect(said).toContain(`${before[0]!.txid}: payout pay_${ofPaid.replaceAll('-', '')}`)
-  expect(said).toMatch(new RegExp(`${before[1]!.txid}: a payout that this copy does not have: it is pay_`))
-  expect((await world.becomes(ofPaid, 'completed')).txid).toBe(before[0]!.txid)
-  const again = `select status, gross::text, net::text, txid from app.payout where merchant_id = $1`
-  await until(async () => (await db.rows<{status: string}>(again, [lost.id]))[0]?.status === 'completed', {
-    timeoutMs: 60_000,
-    what: 'the lost payout to be completed',
-  })
-  expect(await db.rows(again, [lost.id])).toEqual([
-    {status: 'completed', gross: String(amount), net: String(net), txid: before[1]!.txid},
-  ])
-  expect(await db.rows('select from app.balance_now where merchant_id = $1 and amount <> 0', [lost.id])).toEqual([])
-  if (what === 'pays') await world.becomes(ofWaiting, 'completed')
-  else expect((await world.payout(ofWaiting)).waiting_reason).toBe('copy_unproven')
-  expect([await received(paid), await received(lost), await received(waiting)]).toEqual([
-    net,
-    net,
-    what === 'pays' ? net : 0n,
-  ])
-  expect(await db.rows(`select kind from app.incident where resolved_at is null and kind <> 'audit'`)).toEqual([]) // which saw the copy as it was
-  await assertBooks(db)
-})
+    const txids = before.map(({txid}) => txid)
+    const incidents = await until(
+      async () => {
+        const rows = await db.rows<{txid: string; id: string}>(unknown, [txids])
+        return rows.length >= 2 && rows
+      },
+      {timeoutMs: 60_000, what: 'both payments to be unknown, and final'},
+    )
+    const keep = db.rows(`select app.resolve_incident($1, 'kept')`, [incidents.find(({txid}) => txid === txids[0])!.id])
+    await expect(keep).rejects.toThrow(/payout pay_\w+ still waits .*sluice custody reconcile/)
+    const said = await reconcile(world)
+    expect(said).toContain(`${before[0]!.txid}: payout pay_${ofPaid.replaceAll('-', '')}`)
+    expect(said).toMatch(new RegExp(`${before[1]!.txid}: a payout that this copy does not have: it is pay_`))
+    expect((await world.becomes(ofPaid, 'completed')).txid).toBe(before[0]!.txid)
+    const again = `select status, gross::text, net::text, txid from app.payout where merchant_id = $1`
+    await until(async () => (await db.rows<{status: string}>(again, [lost.id]))[0]?.status === 'completed', {
+      timeoutMs: 60_000,
+      what: 'the lost payout to be completed',
+    })
+    expect(await db.rows(again, [lost.id])).toEqual([
+      {status: 'completed', gross: String(amount), net: String(net), txid: before[1]!.txid},
+    ])
+    expect(await db.rows('select from app.balance_now where merchant_id = $1 and amount <> 0', [lost.id])).toEqual([])
+    if (what === 'pays') await world.becomes(ofWaiting, 'completed')
+    else expect((await world.payout(ofWaiting)).waiting_reason).toBe('copy_unproven')
+    expect([await received(paid), await received(lost), await received(waiting)]).toEqual([
+      net,
+      net,
+      what === 'pays' ? net : 0n,
+    ])
+    expect(await db.rows(`select kind from app.incident where resolved_at is null and kind <> 'audit'`)).toEqual([]) // which saw the copy as it was
+    await assertBooks(db)
+  },
+)
 
-test('where transactions expire, what paid a payout again is not a lost payout while the first one may still be mined, but the payout as soon as that is known', async () => {
+test.concurrent('where transactions expire, what paid a payout again is not a lost payout while the first one may still be mined, but the payout as soon as that is known', async ({
+  onTestFinished,
+}) => {
   const solana = await SolanaWorld.open()
-  world = solana
+  onTestFinished(() => solana.close())
   const shop = await solana.openShop([sol])
   solana.isHeld = true
   const worker = await solana.startWorker()

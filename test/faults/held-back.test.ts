@@ -71,7 +71,8 @@ const fields: Record<string, () => Promise<Field>> = {
   },
 }
 
-describe.each(Object.entries(fields))('%s', (_name, open) => {
+// Beside each other: each has a world of its own.
+describe.each(Object.entries(fields))('%s', {concurrent: true}, (_name, open) => {
   let world: OpenWorld | undefined
   afterEach(async () => {
     await world?.close()

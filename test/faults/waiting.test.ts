@@ -25,7 +25,15 @@ interface Row extends Expected {
   end(shop: Shop, id: string): Promise<void>
 }
 
-describe('on Ethereum, a payout', () => {
+// Beside each other: each has a world of its own.
+describe('on Ethereum, a payout', {concurrent: true}, () => {
+  describe('in turn', {concurrent: false}, onEthereum)
+})
+describe('on Solana, a payout', {concurrent: true}, () => {
+  describe('in turn', {concurrent: false}, onSolana)
+})
+
+function onEthereum(): void {
   let world: EvmWorld
   let worker: ChildProcess
   let shown: ShownWait
@@ -257,9 +265,9 @@ describe('on Ethereum, a payout', () => {
     await world.becomes(await world.request(shop, 'ETH'), 'completed') // its balance is back
     await assertBooks(world.db)
   }, 150_000)
-})
+}
 
-describe('on Solana, a payout', () => {
+function onSolana(): void {
   let world: SolanaWorld
   let shown: ShownWait
 
@@ -319,4 +327,4 @@ describe('on Solana, a payout', () => {
     await world.becomes(id, 'completed', 60_000)
     await assertBooks(world.db)
   }, 150_000)
-})
+}
