@@ -5,7 +5,7 @@
 // root, or such users could not reach the program or SLUICE_HOME, all processes run as the supervisor's user, and the
 // reason is logged: code that runs in one of them can then read the seed.
 import {execFile} from 'node:child_process'
-import {chmodSync, chownSync, lchownSync, mkdirSync, readdirSync, readFileSync, realpathSync} from 'node:fs'
+import {chmodSync, chownSync, lchownSync, lstatSync, mkdirSync, readdirSync, readFileSync, realpathSync} from 'node:fs'
 import path from 'node:path'
 import {fileURLToPath} from 'node:url'
 import {promisify} from 'node:util'
@@ -76,32 +76,42 @@ async function uidOf(role: ProcessRole): Promise<number | undefined> {
 
 /**
  * What Node made of the modules of a process: from its second start on, it starts faster, and takes some 15 MB less.
- * Each role has its own, because whoever writes here decides what the process does. May be deleted at any time.
+ * Each role has its own, because whoever writes here decides what the process does; so NODE_COMPILE_CACHE, if it is set,
+ * must name a directory in which others cannot write. May be deleted at any time.
  */
 export const compiledDirectory = (home: string, role: ProcessRole | 'devnet'): string =>
   path.join(home, 'compiled', role)
 
-/** Directories that a process writes to. A group that reaches a socket may enter, and no more. */
-function directoriesOf(home: string, role: ProcessRole): [directory: string, mode: number][] {
-  const own: Partial<Record<ProcessRole, [directory: string, mode: number][]>> = {
-    sluice_custody: [
-      [path.join(home, 'custody'), 0o700],
-      [path.dirname(custodySocket(home).socket), 0o750],
-    ],
-    sluice_dashboard: [[path.dirname(dashboardSocket(home)), 0o750]],
-  }
-  return [[compiledDirectory(home, role), 0o700], ...(own[role] ?? [])]
-}
+/** Directories that processes write to. A group that reaches a socket may enter, and no more. */
+const directories = (home: string): Partial<Record<ProcessRole, [directory: string, mode: number][]>> => ({
+  sluice_custody: [
+    [path.join(home, 'custody'), 0o700],
+    [path.dirname(custodySocket(home).socket), 0o750],
+  ],
+  sluice_dashboard: [[path.dirname(dashboardSocket(home)), 0o750]],
+})
 
 /** Gives a process its directories, with all files that root wrote there. No link in them is followed. */
 export function giveDirectories(home: string, role: ProcessRole, {uid, gid}: User): void {
-  for (const [directory, mode] of directoriesOf(home, role)) {
+  for (const [directory, mode] of directories(home)[role] ?? []) {
     mkdirSync(directory, {recursive: true})
     const real = realpathSync(directory) // it may be on another disk
     chownSync(real, uid, gid)
-    for (const entry of readdirSync(real, {recursive: true, encoding: 'utf8'}))
-      lchownSync(path.join(real, entry), uid, gid)
+    giveAll(real, {uid, gid})
     chmodSync(directory, mode)
+  }
+  const compiled = compiledDirectory(home, role) // what is in it was never root's
+  mkdirSync(compiled, {recursive: true})
+  chmodSync(path.dirname(compiled), 0o755)
+  chownSync(compiled, uid, gid)
+  chmodSync(compiled, 0o700)
+}
+
+function giveAll(directory: string, {uid, gid}: User): void {
+  for (const name of readdirSync(directory)) {
+    const entry = path.join(directory, name)
+    lchownSync(entry, uid, gid)
+    if (lstatSync(entry).isDirectory()) giveAll(entry, {uid, gid})
   }
 }
 
