@@ -1,4 +1,5 @@
 // Sums of days that have ended: they are stored once, and what analysts read is the same before and after.
+import {readFileSync} from 'node:fs'
 import {afterEach, beforeEach, expect, test} from 'vitest'
 import {ChainWriter} from '../test/support/chain-writer.ts'
 import {type TestDatabase, testDatabase} from '../test/support/database.ts'
@@ -109,4 +110,15 @@ test('the volume of a day is stored once, and again when one of its deposits bec
   await sumUp()
   expect(await volume()).toEqual([{count: 2, amount: '3', final: 2}])
   expect(await db.rows('select from app.changed_deposit_day')).toEqual([])
+})
+
+test('what a version without these sums changed meanwhile is summed up again after an upgrade', async () => {
+  await writer.write({add: [paid('one')]})
+  await age(3)
+  await sumUp()
+  await db.rows('drop trigger note_changed_day on app.deposit')
+  await writer.finalise(1)
+  await db.rows(readFileSync(new URL('functions/totals/deposit_days.sql', import.meta.url), 'utf8'))
+  await sumUp()
+  expect(await volume()).toEqual([{count: 1, amount: '1', final: 1}])
 })

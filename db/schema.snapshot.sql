@@ -4703,7 +4703,7 @@ CREATE OR REPLACE FUNCTION app.store_what_is_final(of_chain text, final_height i
 CREATE OR REPLACE FUNCTION app.stored_token(of_chain text, given text) RETURNS text LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as cb6887b2e46b7e31c8a4110187874c61;
 
 -- Sums up days of deposits that have ended, at most so many, and those that were changed; returns how many. Safe to run at any time and in several places.
-CREATE OR REPLACE FUNCTION app.sum_up_deposit_days(most integer DEFAULT 31) RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as ff9823ea18650ea740a3617f27a85757;
+CREATE OR REPLACE FUNCTION app.sum_up_deposit_days(most integer DEFAULT 31) RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 44e330cc3b851b80ef4ff50379996c2e;
 
 -- Sums up days of the ledger that have ended, at most so many; returns how many rows that made. Safe to run at any time and in several places.
 CREATE OR REPLACE FUNCTION app.sum_up_ledger_days(most integer DEFAULT 31) RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 38dac65d730f523220dc692b2f7d1e7a;
@@ -5041,6 +5041,10 @@ create view audit.deposit_days as
             deposit_day.merchant_id,
             deposit_day.chain,
             deposit_day.token,
+            deposit_day.deposit_count AS count_summed,
+            0 AS count_stored,
+            deposit_day.final_count AS final_count_summed,
+            0 AS final_count_stored,
             deposit_day.amount AS summed,
             0 AS stored,
             deposit_day.final_amount AS final_summed,
@@ -5051,6 +5055,13 @@ create view audit.deposit_days as
             deposit.merchant_id,
             deposit.chain,
             deposit.token,
+            0,
+            1,
+            0,
+                CASE deposit.status
+                    WHEN 'final'::text THEN 1
+                    ELSE 0
+                END AS "case",
             0,
             deposit.amount,
             0,
@@ -5064,7 +5075,7 @@ create view audit.deposit_days as
   WHERE NOT (day IN ( SELECT changed_deposit_day.day
            FROM app.changed_deposit_day))
   GROUP BY day, merchant_id, chain, token
- HAVING sum(summed) <> sum(stored) OR sum(final_summed) <> sum(final_stored);
+ HAVING sum(summed) <> sum(stored) OR sum(final_summed) <> sum(final_stored) OR sum(count_summed) <> sum(count_stored)::numeric OR sum(final_count_summed) <> sum(final_count_stored)::numeric;
 --   day date: The day, in UTC.
 --   merchant_id uuid
 --   chain text

@@ -19,6 +19,14 @@ test('a run refreshes every view that is due, with the rights of the worker', as
   refresh.stop()
 })
 
+test('days that cannot be summed up do not keep the views waiting', async () => {
+  await db.rows('alter function app.sum_up_ledger_days rename to broken')
+  const refresh = analyticsRefresh(db.url('sluice_jobs'))
+  await expect(refresh.run()).rejects.toThrow('sum_up_ledger_days')
+  expect(await db.rows('select view_name from app.analytics_refresh where refreshed_at is null')).toEqual([])
+  refresh.stop()
+})
+
 test('a worker that ends gives up its refresh, and so does the server', async () => {
   const blocker = await db.pool.connect()
   await blocker.query('begin; lock table app.deposit in access exclusive mode')

@@ -19,16 +19,25 @@ export function analyticsRefresh(databaseUrl: string): AnalyticsRefresh {
   }
 }
 
+/** What fails does not keep the others waiting. */
 async function refreshAll(db: pg.Client): Promise<void> {
-  while (await sumUpDays(db));
-  while (await refreshOne(db));
+  const works = [
+    () => sumUpDays(db, 'app.sum_up_ledger_days'),
+    () => sumUpDays(db, 'app.sum_up_deposit_days'),
+    () => refreshOne(db),
+  ]
+  const failures: unknown[] = []
+  for (const work of works) await untilDone(work).catch(error => failures.push(error))
+  if (failures.length) throw failures[0]
+}
+
+async function untilDone(work: () => Promise<boolean>): Promise<void> {
+  while (await work());
 }
 
 /** False if no day is left, or another worker is at it. */
-async function sumUpDays(db: pg.Client): Promise<boolean> {
-  const {rows} = await db.query<{summed: number}>(
-    'select app.sum_up_ledger_days() + app.sum_up_deposit_days() as summed',
-  )
+async function sumUpDays(db: pg.Client, sumUp: 'app.sum_up_ledger_days' | 'app.sum_up_deposit_days'): Promise<boolean> {
+  const {rows} = await db.query<{summed: number}>(`select ${sumUp}() as summed`)
   return rows[0]!.summed > 0
 }
 

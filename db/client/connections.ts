@@ -14,7 +14,7 @@ interface Connections {
 export const connections = {
   sluice_api: {share: 0.28, pool: 10, beside: 1}, // beside: the connection that listens for revoked keys
   sluice_jobs: {share: 0.23, pool: 20, beside: 3}, // liveness, the daily audit, materialised views
-  sluice_indexer: {share: 0.18, pool: 3, beside: 3}, // of each chain: the store, the lock, and on Bitcoin the addresses. A standby has the lock alone
+  sluice_indexer: {share: 0.18, pool: 3, beside: 3}, // of each chain; beside: the store, on Bitcoin the addresses, and the lock, which chains of one process share. A standby has the lock alone
   sluice_custody: {share: 0.05, pool: 0, beside: 2}, // beside: the one that it works with, and the one that notices when the database is away
   sluice_auth: {share: 0.04, pool: 3, beside: 1}, // beside: the one that notices that, here and in the next
   sluice_dashboard: {share: 0.06, pool: 5, beside: 1},

@@ -292,12 +292,25 @@ test("a removed view that an analyst's view reads is not dropped, and is named",
 
 test('a materialised view that is created again is reported as not populated until it is refreshed', async () => {
   await client.query('select app.refresh_analytics() from generate_series(1, 10)')
-  const file = 'views/analytics/daily_volume.sql'
-  const state = `select refreshed_at is not null as populated from analytics.freshness where view_name = 'daily_volume'`
+  const file = 'views/analytics/customer_cohorts.sql'
+  const state = `select refreshed_at is not null as populated from analytics.freshness where view_name = 'customer_cohorts'`
   expect(await rows(state)).toEqual([{populated: true}])
   writeFileSync(new URL(file, folder), 'select;\n', {flag: 'a'})
   expect(await apply()).toEqual([file])
   expect(await rows(state)).toEqual([{populated: false}])
   await client.query('select app.refresh_analytics() from generate_series(1, 10)')
   expect(await rows(state)).toEqual([{populated: true}])
+})
+
+test('a materialised view becomes a view, with our views that read it; the version after does not drop it', async () => {
+  const [sum, reader] = ['views/analytics/sum.sql', 'views/analytics/sum_reader.sql']
+  write(sum, 'create materialized view analytics.sum as select 1 as n with no data;')
+  write(reader, 'create or replace view analytics.sum_reader as select n from analytics.sum;')
+  await apply()
+  write(sum, 'create or replace view analytics.sum as select 2 as n;')
+  expect(new Set(await apply())).toEqual(new Set([sum, reader]))
+  expect(await rows('select n from analytics.sum_reader')).toEqual([{n: 2}])
+  nextVersion()
+  await apply()
+  expect(await rows('select n from analytics.sum_reader')).toEqual([{n: 2}])
 })

@@ -156,12 +156,17 @@ async function apply(client: pg.Client, definition: Definition, files: Files): P
      on conflict (name) do update set checksum = excluded.checksum, applied_at = clock_timestamp()`,
     [file, checksum],
   )
-  for (const made of makes)
+  for (const made of makes) {
+    await client.query(
+      `delete from public.sluice_object where name = $1 and kind like '%view' and $2 like '%view' and kind <> $2`,
+      [made.name, made.kind],
+    )
     await client.query(
       `insert into public.sluice_object (kind, name, file) values ($1, $2, $3)
        on conflict (kind, name) do update set file = excluded.file, gone_since = null`,
       [made.kind, idOf(made), file],
     )
+  }
 }
 
 const idOf = ({name, table}: Made) => (table ? `${name} on ${table}` : name)
@@ -189,10 +194,16 @@ function describe(error: pg.DatabaseError, file: string): Error {
 /** Removes what "create or replace" would leave: rights, and objects that cannot be replaced. */
 async function prepare(client: pg.Client, {kind, name, table, isConstraint}: Made, files: Files): Promise<void> {
   if (isConstraint) await client.query(`drop trigger if exists ${name} on ${table}`)
-  if (kind === 'materialized view') await dropView(client, name, files)
+  if (kind === 'materialized view' || (kind === 'view' && (await isMaterialised(client, name))))
+    await dropView(client, name, files)
   if (kind === 'trigger') return
   const {rows} = await client.query<{revoke: string}>(rights, [kind === 'function' ? 'function' : 'table', name])
   for (const {revoke} of rows) await client.query(revoke)
+}
+
+async function isMaterialised(client: pg.Client, view: string): Promise<boolean> {
+  const {rows} = await client.query(`select from pg_class where oid = to_regclass($1) and relkind = 'm'`, [view])
+  return rows.length > 0
 }
 
 // Statements that revoke every right to a function or a view from all but its owner.

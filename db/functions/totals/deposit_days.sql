@@ -5,6 +5,13 @@
 -- no transaction takes 12 hours: so whatever a sum does not see yet makes it be computed again. Without rows, all is summed up again.
 -- Locks: an advisory lock; of several callers one works.
 
+-- A version without this trigger may have run on this schema: what it changed is not noted.
+do $$ begin
+  if exists (select from pg_trigger where tgname = 'note_changed_day' and tgrelid = 'app.deposit'::regclass) then return; end if;
+  delete from app.deposit_day;
+  delete from app.changed_deposit_day;
+end $$;
+
 create or replace function app.note_changed_day() returns trigger
 language plpgsql set search_path = pg_catalog as $$
 begin
@@ -18,14 +25,16 @@ create or replace trigger note_changed_day after insert or update of status, amo
 create or replace function app.sum_up_deposit_days(most int default 31) returns int
 language plpgsql security definer set search_path = pg_catalog as $$
 declare
+  summed_before date;
   first date;
   days date[];
 begin
   if not pg_try_advisory_xact_lock(hashtextextended('app.sum_up_deposit_days', 0)) then return 0; end if;
+  select coalesce(max(day) + 1, '-infinity') into summed_before from app.deposit_day;
   select (min(d.created_at) at time zone 'UTC')::date into first from app.open_deposit d;
   with gone as (delete from app.changed_deposit_day returning day)
   select array_agg(distinct d.day) into days from (
-    select day from gone where day < coalesce(first, 'infinity')
+    select day from gone where day < summed_before
     union all
     select generate_series(first, least(first + most, ((clock_timestamp() - interval '36 hours') at time zone 'UTC')::date) - 1, interval '1 day')::date
   ) d;
