@@ -1,7 +1,7 @@
 // What a service costs while nothing happens: wake-ups a second, percent of a core, and memory, by process (usage.ts),
 // of all that `npm start` starts with five local chains. What the local chains themselves cost is told apart: the rest
-// is what a service costs whose nodes are elsewhere. It is started for the second time, as it is day after day: the first
-// time, each process compiles its modules.
+// is what a service costs whose nodes are elsewhere. It is started for the second time, as it is day after day: the
+// first time, each process compiles its modules.
 import {chmodSync, mkdtempSync} from 'node:fs'
 import {tmpdir} from 'node:os'
 import path from 'node:path'

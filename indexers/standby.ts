@@ -9,8 +9,8 @@ import type {Ends} from '../db/client/run-process.ts'
 const retryMs = 1000
 
 /**
- * Opens the connection for the locks of chains, which ends the process when it is lost. Resolves once the database takes
- * writes.
+ * Opens the connection for the locks of chains, which ends the process when it is lost. Resolves once the database
+ * takes writes.
  */
 export async function openLock(url: string, processName: string, {outage, lose}: Ends): Promise<pg.Client> {
   const held = await holdConnection({url, name: `${processName}-lock`, outage, onLost: lose})

@@ -76,8 +76,8 @@ async function uidOf(role: ProcessRole): Promise<number | undefined> {
 
 /**
  * What Node made of the modules of a process: from its second start on, it starts faster, and takes some 15 MB less.
- * Each role has its own, because whoever writes here decides what the process does; so NODE_COMPILE_CACHE, if it is set,
- * must name a directory in which others cannot write. May be deleted at any time.
+ * Each role has its own, because whoever writes here decides what the process does; so NODE_COMPILE_CACHE, if it is
+ * set, must name a directory in which others cannot write. May be deleted at any time.
  */
 export const compiledDirectory = (home: string, role: ProcessRole | 'devnet'): string =>
   path.join(home, 'compiled', role)

@@ -304,4 +304,25 @@ export const merchants: Mutation[] = [
     to: 'false',
     tests: ['jobs/payouts/advance-payout.test.ts', 'test/faults/payouts.test.ts'],
   },
+  {
+    rule: 'A day of the ledger is summed up once nothing can be posted to it any more',
+    function: 'app.sum_up_ledger_days',
+    from: " - interval '1 day')",
+    to: ')',
+    tests: ['db/days.test.ts'],
+  },
+  {
+    rule: 'A day of deposits is summed up again when one of them changes',
+    function: 'app.sum_up_deposit_days',
+    from: 'select day from gone where day < summed_before',
+    to: 'select day from gone where false',
+    tests: ['db/days.test.ts'],
+  },
+  {
+    rule: 'Days of deposits are summed up again after a version that notes no changes',
+    file: 'db/functions/totals/deposit_days.sql',
+    from: '  delete from app.deposit_day;\n',
+    to: '',
+    tests: ['db/days.test.ts'],
+  },
 ]

@@ -139,8 +139,8 @@ export const requests: Mutation[] = [
   },
   {
     rule: 'Events of payment requests are in no list that does not ask for them',
-    function: 'app.read_events',
-    from: "and not starts_with(e.type, 'payment_request.')",
+    function: 'app.asked_event_types',
+    from: " and not starts_with(t.type, 'payment_request.')",
     to: '',
     tests: ['api/payment-requests.test.ts', 'api/contract.test.ts'],
   },
