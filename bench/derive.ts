@@ -33,7 +33,7 @@ export function benchDerive(report: Report, count = 50_000, perTransaction = 100
     const client = await pool.connect()
     try {
       const rounds = []
-      for (let round = 0; round < 2; round++) rounds.push(await measure(client, count, perTransaction))
+      for (let round = 0; round < 3; round++) rounds.push(await measure(client, count, perTransaction))
       summarise(rounds, count, report)
     } finally {
       client.release()
