@@ -3171,9 +3171,18 @@ create view app.merchant_balance with (security_barrier=true) as
     f.fee,
     b.deposit_count,
     b.held_back,
-    b.amount - b.held_back - f.fee AS net
+    b.amount - b.held_back - f.fee AS net,
+    ( SELECT row_to_json(i.*) AS row_to_json
+           FROM ( SELECT b.chain,
+                    b.token,
+                    app."decimal"(b.amount, a.decimals) AS gross,
+                    app."decimal"(f.fee, a.decimals) AS fee,
+                    app."decimal"(b.amount - b.held_back - f.fee, a.decimals) AS net,
+                    app."decimal"(b.held_back, a.decimals) AS held_back,
+                    b.deposit_count AS "depositCount") i) AS item
    FROM app.balance_now b
      JOIN app.merchant m ON m.id = b.merchant_id
+     LEFT JOIN app.asset a ON a.chain = b.chain AND a.token = b.token
      CROSS JOIN LATERAL ( SELECT div(GREATEST(b.amount - b.held_back, 0::numeric) * m.fee_bps::numeric, 10000::numeric) AS fee) f;
 --   merchant_id uuid
 --   chain text
@@ -3183,6 +3192,7 @@ create view app.merchant_balance with (security_barrier=true) as
 --   deposit_count bigint: Number of deposits in it.
 --   held_back numeric: The part of gross that no payout can claim yet, in base units.
 --   net numeric: What a payout made now would pay, in base units: gross - held_back - fee.
+--   item json: The balance, as its merchant sees it.
 
 -- Deposits of days that are not summed up in app.deposit_day.
 create view app.open_deposit as
@@ -3747,9 +3757,6 @@ CREATE OR REPLACE FUNCTION app.await_sweeps(of_payout uuid) RETURNS void LANGUAG
 
 -- Notes what the next entries of a ledger changed that was there before the totals; returns how many it read, 0 once all are.
 CREATE OR REPLACE FUNCTION app.backfill_totals(batch integer) RETURNS integer LANGUAGE plpgsql SET search_path TO 'pg_catalog' as 9762dbfa0b3c49efec25120163319055;
-
--- A balance, as its merchant sees it.
-CREATE OR REPLACE FUNCTION app.balance_item(b app.merchant_balance) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 51e3b7fbcac6825750b3d2e8b8c8ae86;
 
 -- Notes that an audit begins; returns the number of the run.
 CREATE OR REPLACE FUNCTION app.begin_audit() RETURNS bigint LANGUAGE sql SECURITY DEFINER SET search_path TO 'pg_catalog' as 9131095ad2febf57c33c8e48849e0d83;
@@ -4439,7 +4446,7 @@ CREATE OR REPLACE FUNCTION app.provision_user(of_merchant uuid, of_external_ref 
 CREATE OR REPLACE FUNCTION app.public_id(prefix text, id uuid) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE as ffe7521a943cc23f5a7f09661aca3af9;
 
 -- The fee of a merchant, and all balances but those of nothing.
-CREATE OR REPLACE FUNCTION app.read_balances(of_merchant uuid) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as b3013d4fc9cba54bc2bec7c014efcb66;
+CREATE OR REPLACE FUNCTION app.read_balances(of_merchant uuid) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as fcfdf3ccbe4ca8881181244dc9d17d5d;
 
 -- The fee and the balances of a merchant at a time, as app.read_balances shows those of now.
 CREATE OR REPLACE FUNCTION app.read_balances_at(of_merchant uuid, at timestamp with time zone) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 33bf6c24848cbf0198276358208ce260;
@@ -6973,7 +6980,7 @@ CREATE OR REPLACE FUNCTION dashboard.audit_list(token text, filters jsonb, befor
 CREATE OR REPLACE FUNCTION dashboard.balance(token text, of_chain text, of_token text) RETURNS json LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 7d4b952ba27d77f6ea0166e86b2d50c1;
 
 -- A balance, and why it cannot be paid out now; null if it can. Only app.create_payout decides.
-CREATE OR REPLACE FUNCTION dashboard.balance_item(b app.merchant_balance) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 78dd154cb381ae0ce47fe03cc90306e6;
+CREATE OR REPLACE FUNCTION dashboard.balance_item(b app.merchant_balance) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 5529e3c6a6cb814dbb87cd5cc37e269f;
 
 -- Counts an attempt to guess a password or a code, before it is checked. Returns its id; null after ten wrong ones within 15 minutes.
 CREATE OR REPLACE FUNCTION dashboard.begin_attempt(of_subject text) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 290340b0031793be85dd1979815d9520;
@@ -7521,7 +7528,6 @@ grant execute on function app.asked_payment_requests(uuid,jsonb,bigint,integer) 
 grant execute on function app.asked_payments(uuid,jsonb,bigint,integer) to sluice_api;
 grant execute on function app.asked_payouts(uuid,jsonb,bigint,integer) to sluice_api;
 grant execute on function app.asked_users(uuid,jsonb,bigint,integer) to sluice_api;
-grant execute on function app.balance_item(app.merchant_balance) to sluice_api;
 grant execute on function app.cancel_payment_request(uuid,text) to sluice_api;
 grant execute on function app.cancel_payout(uuid,uuid) to sluice_api;
 grant execute on function app.create_payout(uuid,text,text,boolean,text,bytea) to sluice_api;

@@ -7,7 +7,7 @@
 
 create or replace function dashboard.balance_item(b app.merchant_balance) returns json
 language sql stable set search_path = pg_catalog as $$
-  select app.with_more(app.balance_item(b), row_to_json(more))
+  select app.with_more(b.item, row_to_json(more))
   from app.asset a, (select exists (select from app.payout_address p where p.merchant_id = b.merchant_id and p.chain = b.chain)) d
   join app.merchant m on m.id = b.merchant_id
   cross join lateral (select app.why_held_back(b.merchant_id, b.chain, b.token, b.held_back) as why_held_back, d.exists as has_address, case

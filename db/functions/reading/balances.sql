@@ -1,20 +1,10 @@
 -- Balances of a merchant, and where payouts of them go, as merchants see them. The API and the dashboard read them here, each with the merchant that
 -- its key or session is of. It reads, and changes nothing.
 
-create or replace function app.balance_item(b app.merchant_balance) returns json
-language sql stable set search_path = pg_catalog as $$
-  select row_to_json(i) from app.asset a
-  cross join lateral (select b.chain, b.token, app.decimal(b.gross, a.decimals) as gross, app.decimal(b.fee, a.decimals) as fee,
-    app.decimal(b.net, a.decimals) as net, app.decimal(b.held_back, a.decimals) as held_back, b.deposit_count as "depositCount") i
-  where a.chain = b.chain and a.token = b.token
-$$;
-comment on function app.balance_item is 'A balance, as its merchant sees it.';
-grant execute on function app.balance_item to sluice_api;
-
 create or replace function app.read_balances(of_merchant uuid) returns json
 language sql stable set search_path = pg_catalog as $$
   select row_to_json(r) from app.merchant m
-  cross join lateral (select m.fee_bps, (select ('[' || coalesce(string_agg(app.balance_item(b)::text, E', \n ' order by b.chain, b.token), '') || ']')::json
+  cross join lateral (select m.fee_bps, (select ('[' || coalesce(string_agg(b.item::text, E', \n ' order by b.chain, b.token), '') || ']')::json
     from app.merchant_balance b where b.merchant_id = m.id) as balances) r
   where m.id = of_merchant
 $$;
