@@ -36,6 +36,7 @@ import {
 import {decimalsOf, LocalSource, WrittenSource} from './load-sources.ts'
 import {openWorld, type World} from './load-world.ts'
 import type {Result} from './result.ts'
+import {tableSizes} from './size.ts'
 import {idleSeconds, restarts, usage} from './usage.ts'
 
 const sampleEveryMs = 10_000
@@ -59,7 +60,7 @@ const smallest: Record<number, bigint> = {6: 1_000_000n, 8: 20_000n, 9: 2_000_00
 
 export async function benchLoad(perMinute = 2000, minutes = 10, mostMultiple = 256): Promise<Result[]> {
   const local = await inWorld(true, async world => {
-    const before = await tableSizes(world)
+    const before = await tableSizes(world.pool)
     const base = await runStage(world, {perMinute, seconds: 60 * minutes})
     const checked = await settle(world)
     const results = [...ofBase(base), ...checked, ...(await bytesOf(world, before))]
@@ -196,18 +197,13 @@ async function delaysOf({pool, book, source}: World, planned: Entry[]): Promise<
   return {delays, unnoticed}
 }
 
-async function tableSizes({pool}: World): Promise<Map<string, number>> {
-  const {rows} = await pool.query<{name: string; bytes: string}>(
-    `select coalesce(pg_partition_root(c.oid), c.oid)::regclass::text as name, sum(pg_total_relation_size(c.oid)) as bytes
-     from pg_class c where c.relkind = 'r' and c.relnamespace::regnamespace::text in ('app', 'chain', 'custody') group by 1`,
-  )
-  return new Map(rows.map(({name, bytes}) => [name, Number(bytes)]))
-}
-
 /** How much each table grew, with its indexes and what vacuum has not taken back yet, for each deposit. */
-async function bytesOf(world: World, before: Map<string, number>): Promise<Result[]> {
+async function bytesOf(world: World, before: Awaited<ReturnType<typeof tableSizes>>): Promise<Result[]> {
   const deposits = world.book.entries.filter(({confirmedAt}) => confirmedAt).length
-  const grown = [...(await tableSizes(world))].map(([name, bytes]) => ({name, bytes: bytes - (before.get(name) ?? 0)}))
+  const grown = [...(await tableSizes(world.pool))].map(([name, {bytes}]) => ({
+    name,
+    bytes: bytes - (before.get(name)?.bytes ?? 0),
+  }))
   return [
     {name: 'all tables', bytes: grown.reduce((sum, {bytes}) => sum + bytes, 0)},
     ...grown.sort((a, b) => b.bytes - a.bytes).filter(({bytes}) => bytes >= 20 * deposits),

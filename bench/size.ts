@@ -115,7 +115,8 @@ interface Size {
   indexBytes: number
 }
 
-async function tableSizes(pool: Bench['pool']): Promise<Map<string, Size>> {
+/** Of the tables of chain, app and custody; those of partitions are in that of their table. */
+export async function tableSizes(pool: Bench['pool']): Promise<Map<string, Size>> {
   const {rows} = await pool.query<{name: string} & Size>(
     `select coalesce(pg_partition_root(c.oid), c.oid)::regclass::text as name, sum(pg_total_relation_size(c.oid))::float8 as bytes,
        sum(pg_indexes_size(c.oid))::float8 as "indexBytes"

@@ -3171,19 +3171,20 @@ create view app.merchant_balance with (security_barrier=true) as
     f.fee,
     b.deposit_count,
     b.held_back,
-    b.amount - b.held_back - f.fee AS net,
+    n.net,
     ( SELECT row_to_json(i.*) AS row_to_json
            FROM ( SELECT b.chain,
                     b.token,
                     app."decimal"(b.amount, a.decimals) AS gross,
                     app."decimal"(f.fee, a.decimals) AS fee,
-                    app."decimal"(b.amount - b.held_back - f.fee, a.decimals) AS net,
+                    app."decimal"(n.net, a.decimals) AS net,
                     app."decimal"(b.held_back, a.decimals) AS held_back,
                     b.deposit_count AS "depositCount") i) AS item
    FROM app.balance_now b
      JOIN app.merchant m ON m.id = b.merchant_id
      LEFT JOIN app.asset a ON a.chain = b.chain AND a.token = b.token
-     CROSS JOIN LATERAL ( SELECT div(GREATEST(b.amount - b.held_back, 0::numeric) * m.fee_bps::numeric, 10000::numeric) AS fee) f;
+     CROSS JOIN LATERAL ( SELECT div(GREATEST(b.amount - b.held_back, 0::numeric) * m.fee_bps::numeric, 10000::numeric) AS fee) f
+     CROSS JOIN LATERAL ( SELECT b.amount - b.held_back - f.fee AS net) n;
 --   merchant_id uuid
 --   chain text
 --   token text

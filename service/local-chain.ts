@@ -11,7 +11,7 @@ import {commandLine, signal} from '../base/process.ts'
 import type {Chain, ChainCode} from '../chains/registry.ts'
 import {nodeOptions} from './child.ts'
 import {fund, LocalNode, responses} from './local-node.ts'
-import {compiledDirectory} from './users.ts'
+import {compileCache} from './users.ts'
 
 const module = fileURLToPath(new URL('../devnet/main.ts', import.meta.url))
 /** Long, because bcoin reads every block of its chain again. */
@@ -23,7 +23,7 @@ export class LocalChain {
   readonly chain: ChainCode
   readonly #directory: string
   readonly #logFile: string
-  readonly #compiled: string
+  readonly #compileCache: NodeJS.ProcessEnv
   readonly #log: Logger
   #now: LocalNode | undefined
   #watching: Promise<void> | undefined
@@ -34,7 +34,7 @@ export class LocalChain {
     this.chain = chain.code
     this.#directory = path.join(home, 'devnet', name)
     this.#logFile = path.join(home, 'logs', `devnet-${name}.log`)
-    this.#compiled = compiledDirectory(home, 'devnet')
+    this.#compileCache = compileCache(home, 'devnet')
     this.#log = log
   }
 
@@ -151,7 +151,7 @@ export class LocalChain {
       detached: true, // a group of its own: Ctrl-C in the terminal is for the supervisor alone
       stdio: ['ignore', output, output],
       cwd: '/',
-      env: {...process.env, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? this.#compiled},
+      env: {...process.env, ...this.#compileCache},
     })
     closeSync(output)
     child.unref()

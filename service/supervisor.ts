@@ -46,7 +46,7 @@ import {
   together,
 } from './processes.ts'
 import {rotateLogs} from './rotate-logs.ts'
-import {compiledDirectory, findUsers, giveDirectories, type Users, withFilesRead} from './users.ts'
+import {compileCache, findUsers, giveDirectories, type Users, withFilesRead} from './users.ts'
 
 // Together below the 10 seconds in which everything ends.
 const childGraceMs = 3500
@@ -323,7 +323,7 @@ export class Supervisor {
       environment: () => ({
         ...(user ? {...withFilesRead(inherited()), HOME: this.#home} : inherited()), // the user may have no home directory
         SLUICE_HOME: this.#home,
-        NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? compiledDirectory(this.#home, role),
+        ...compileCache(this.#home, role),
         DATABASE_URL: roleUrl(this.#database.url, role),
         DATABASE_URL_FILE: '', // the owner's, if there is one
         METRICS_PORT: String(metricsPortOf(spec, this.#settings) ?? ''),

@@ -3,7 +3,7 @@ import {lchownSync, mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, write
 import {tmpdir} from 'node:os'
 import path from 'node:path'
 import {expect, onTestFinished, test} from 'vitest'
-import {compiledDirectory, giveDirectories} from './users.ts'
+import {giveDirectories} from './users.ts'
 
 const user = {uid: 59021, gid: 59021}
 
@@ -21,7 +21,7 @@ test.runIf(process.getuid?.() === 0)(
     const theirs = file('another', 'secret')
     const own = file('custody', 'older', 'seed.json')
     const compiled = file('compiled', 'sluice_custody', 'module')
-    for (const directory of [path.join(home, 'custody'), compiledDirectory(home, 'sluice_custody')]) {
+    for (const directory of [path.join(home, 'custody'), path.dirname(compiled)]) {
       const link = path.join(directory, 'link')
       symlinkSync(path.dirname(theirs), link)
       lchownSync(link, user.uid, user.gid)
@@ -30,6 +30,6 @@ test.runIf(process.getuid?.() === 0)(
     expect(statSync(own)).toMatchObject(user)
     for (const other of [theirs, path.dirname(theirs), compiled, path.join(home, 'compiled')])
       expect(statSync(other)).toMatchObject({uid: 0, gid: 0})
-    expect(statSync(compiledDirectory(home, 'sluice_custody'))).toMatchObject({...user, mode: 0o40700})
+    expect(statSync(path.dirname(compiled))).toMatchObject({...user, mode: 0o40700})
   },
 )

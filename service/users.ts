@@ -79,8 +79,12 @@ async function uidOf(role: ProcessRole): Promise<number | undefined> {
  * Each role has its own, because whoever writes here decides what the process does; so NODE_COMPILE_CACHE, if it is
  * set, must name a directory in which others cannot write. May be deleted at any time.
  */
-export const compiledDirectory = (home: string, role: ProcessRole | 'devnet'): string =>
-  path.join(home, 'compiled', role)
+const compiledDirectory = (home: string, role: ProcessRole | 'devnet'): string => path.join(home, 'compiled', role)
+
+/** The variable by which Node finds it. */
+export const compileCache = (...of: Parameters<typeof compiledDirectory>): {NODE_COMPILE_CACHE: string} => ({
+  NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? compiledDirectory(...of),
+})
 
 /** Directories that processes write to. A group that reaches a socket may enter, and no more. */
 const directories = (home: string): Partial<Record<ProcessRole, [directory: string, mode: number][]>> => ({

@@ -157,10 +157,11 @@ async function apply(client: pg.Client, definition: Definition, files: Files): P
     [file, checksum],
   )
   for (const made of makes) {
-    await client.query(
-      `delete from public.sluice_object where name = $1 and kind like '%view' and $2 like '%view' and kind <> $2`,
-      [made.name, made.kind],
-    )
+    if (made.kind.endsWith('view'))
+      await client.query(`delete from public.sluice_object where name = $1 and kind like '%view' and kind <> $2`, [
+        made.name,
+        made.kind,
+      ])
     await client.query(
       `insert into public.sluice_object (kind, name, file) values ($1, $2, $3)
        on conflict (kind, name) do update set file = excluded.file, gone_since = null`,
