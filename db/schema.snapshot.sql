@@ -3661,7 +3661,7 @@ CREATE OR REPLACE FUNCTION app.add_holding(of_chain text, of_address text, of_to
 CREATE OR REPLACE FUNCTION app.add_inputs(of_outgoing_payment uuid, number integer, inputs text[]) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 97ae3d0948218d994ee6893bee659ec9;
 
 -- Adds the outputs that become final at this height, and reserves those of a CPFP child for it.
-CREATE OR REPLACE FUNCTION app.add_outputs(of_chain text, final_height integer) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'force_custom_plan' as 800278154d3982ab3f95afe9e0e76d68;
+CREATE OR REPLACE FUNCTION app.add_outputs(of_chain text, final_height integer) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as 800278154d3982ab3f95afe9e0e76d68;
 
 -- Adds an event of this type with the state of a payment request.
 CREATE OR REPLACE FUNCTION app.add_payment_event(r app.payment_request, of_type text) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as 095f8f5a97d455a16df32b9651dae27d;
@@ -3747,6 +3747,9 @@ CREATE OR REPLACE FUNCTION app.asked_users(of_merchant uuid, asked jsonb, below 
 -- Trigger: refuses a posting that does not add up to zero for each chain and token.
 CREATE OR REPLACE FUNCTION app.assert_balanced() RETURNS trigger LANGUAGE plpgsql SET search_path TO 'pg_catalog' as ab622a2a6c91fbd8ace69358c35e7c6e;
 
+-- Whether transactions of a chain expire (Solana, Tron), so that another attempt can pay only after that.
+CREATE OR REPLACE FUNCTION app.attempts_expire(of_chain text) RETURNS boolean LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as d8b01ba184fc1ae862f506e43dc0ce3f;
+
 -- Runs every check of the schema audit: what must hold, how many rows break it, and the first ten of them.
 CREATE OR REPLACE FUNCTION app.audit_checks() RETURNS TABLE(name text, claim text, count bigint, found jsonb) LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 3c0c791e2516bada6c79f9a3b17ee421;
 
@@ -3826,7 +3829,7 @@ CREATE OR REPLACE FUNCTION app.block_address(of_chain text, of_token text, of_ad
 CREATE OR REPLACE FUNCTION app.book_payment_of_failed_payout(s app.outgoing_payment) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as d6d531dad87d3c0fe6d6a23f998932dd;
 
 -- Books what is noted of a chain and final at this height: second payments, and the fees of what failed or was cancelled. False if there was none.
-CREATE OR REPLACE FUNCTION app.book_second_payments(of_chain text, final_height integer) RETURNS boolean LANGUAGE plpgsql SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'auto' as a8480457401348f4e05bc8b8b6fb5dbc;
+CREATE OR REPLACE FUNCTION app.book_second_payments(of_chain text, final_height integer) RETURNS boolean LANGUAGE plpgsql SET search_path TO 'pg_catalog' as a8480457401348f4e05bc8b8b6fb5dbc;
 
 -- What the payment page shows of a merchant, but for its logo, and the sites that may show it in a frame.
 CREATE OR REPLACE FUNCTION app.brand_of(merchant uuid) RETURNS json LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as 562b9c0b300822827da7070cd503e113;
@@ -3952,7 +3955,7 @@ CREATE OR REPLACE FUNCTION app.drop_delivery_week(suffix text, until timestamp w
 CREATE OR REPLACE FUNCTION app.due_comparison(of_chain text) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 58ac51d17d1d3f04a96c5e386111bde2;
 
 -- Inserts events of users' deposits in the order given, with their deliveries, and the job that sends them. The arrays are parallel; token and amount are those of the event.
-CREATE OR REPLACE FUNCTION app.emit_deposit_events(ids uuid[], types text[], versions integer[], tokens text[], amounts numeric[]) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'force_custom_plan' SET random_page_cost TO '1.1' as 77935323b8171d619f0adbeb40685ab4;
+CREATE OR REPLACE FUNCTION app.emit_deposit_events(ids uuid[], types text[], versions integer[], tokens text[], amounts numeric[]) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' SET random_page_cost TO '1.1' as 77935323b8171d619f0adbeb40685ab4;
 
 -- Adds the events of a change from what a payment request was to its new status, and to what is final now.
 CREATE OR REPLACE FUNCTION app.emit_payment_event(was app.payment_request, now_status text, now_received numeric) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as f6fa74f11fcedd3e0f9b73db0d0e40d0;
@@ -4032,8 +4035,11 @@ CREATE OR REPLACE FUNCTION app.finish_defund(s app.outgoing_payment, outcome tex
 -- Posts a final fund, and gives back what was reserved for it.
 CREATE OR REPLACE FUNCTION app.finish_fund(s app.outgoing_payment, outcome text) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as c3a82e5793b69bbd70d6148362dcd297;
 
+-- Ends the open payments of a chain that a transaction at or below this height decided, and returns them.
+CREATE OR REPLACE FUNCTION app.finish_open_payments(of_chain text, final_height integer) RETURNS uuid[] LANGUAGE plpgsql SET search_path TO 'pg_catalog' as c5831594cedde5a80382a1ddcede54d5;
+
 -- Ends the outgoing payments of a chain that a transaction at or below this height decided, and posts what follows.
-CREATE OR REPLACE FUNCTION app.finish_outgoing_payments(of_chain text, final_height integer) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'auto' as 20fccb83da3d61f0d2f7bd5918d0c3f7;
+CREATE OR REPLACE FUNCTION app.finish_outgoing_payments(of_chain text, final_height integer) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as 333d7a30f8cafc0ffe2daf16dd3c4658;
 
 -- Marks the outputs that a final outgoing payment spent, frees the others, adds the change, and posts what was swept.
 CREATE OR REPLACE FUNCTION app.finish_outputs(s app.outgoing_payment) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'force_custom_plan' as de06b5951d972d352f60584104da49b0;
@@ -4405,7 +4411,7 @@ CREATE OR REPLACE FUNCTION app.post_defund(s app.outgoing_payment, moved numeric
 CREATE OR REPLACE FUNCTION app.post_delegation(s app.outgoing_payment) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as d5cd2db65083ee1723a35a69072e1545;
 
 -- Posts deposits that became final with this finalisation number, and adds them to what addresses and the treasury hold.
-CREATE OR REPLACE FUNCTION app.post_final_deposits(of_chain text, ids uuid[], of_finalisation bigint) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'force_custom_plan' as 3bf64154464d25ca2d0527a23df48470;
+CREATE OR REPLACE FUNCTION app.post_final_deposits(of_chain text, ids uuid[], of_finalisation bigint) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as 3bf64154464d25ca2d0527a23df48470;
 
 -- Posts gas that moved from the treasury to an address.
 CREATE OR REPLACE FUNCTION app.post_fund(s app.outgoing_payment) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as cc693a1425f2f667670705491427340d;
@@ -4579,7 +4585,7 @@ CREATE OR REPLACE FUNCTION app.refuse_to_take_back(incident_id bigint, deposit a
 CREATE OR REPLACE FUNCTION app.release_after_sweep(s app.outgoing_payment) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as f1ec36dc184616d0cd04fb73d5f2fac4;
 
 -- Makes deposits that are held back on these addresses collectable, where they are so now. The arrays are parallel. Safe to run at any time.
-CREATE OR REPLACE FUNCTION app.release_held_back(of_chain text, addresses text[], tokens text[], number bigint DEFAULT NULL::bigint) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'force_custom_plan' SET random_page_cost TO '1.1' as 1d8fc8f3bac09fd19b9188f787a3ed6c;
+CREATE OR REPLACE FUNCTION app.release_held_back(of_chain text, addresses text[], tokens text[], number bigint DEFAULT NULL::bigint) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' SET random_page_cost TO '1.1' as 1d8fc8f3bac09fd19b9188f787a3ed6c;
 
 -- Removes the payout from deposits that it claimed and that were lost afterwards, and cancels the debts that stand for them; returns how many there are, their sum in its claim (base units), and how many are final again.
 CREATE OR REPLACE FUNCTION app.release_lost(p app.payout, OUT claimed_count bigint, OUT claimed_amount numeric, OUT final_count bigint) RETURNS record LANGUAGE sql SET search_path TO 'pg_catalog' as 9c72b3411fe465dfda4394b803e8b879;
@@ -4588,7 +4594,7 @@ CREATE OR REPLACE FUNCTION app.release_lost(p app.payout, OUT claimed_count bigi
 CREATE OR REPLACE FUNCTION app.release_payout(of_payout uuid, code text, message text) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as 7a713c11efbe5eab3c27a958d332dc42;
 
 -- An operator's decision to offer a higher fee for a payment under way, now, even if its chain is halted.
-CREATE OR REPLACE FUNCTION app.replace_payout_by_operator(of_payout uuid) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as ab9da336803ba2fe6049dc2399628283;
+CREATE OR REPLACE FUNCTION app.replace_payout_by_operator(of_payout uuid) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 26b9dbbf119e24b83e30701d4d091e42;
 
 -- Makes the payment request with this reference, and gives it an address; with the Idempotency-Key of an earlier call, returns the same response.
 CREATE OR REPLACE FUNCTION app.request_payment(of_merchant uuid, of_currency text, of_external_id text, of_amount text, of_expiry interval, of_key text, of_request bytea, of_metadata jsonb DEFAULT NULL::jsonb, of_return_url text DEFAULT NULL::text, of_tolerance text DEFAULT NULL::text, of_late_after interval DEFAULT '02:00:00'::interval) RETURNS app.payment_response LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 662ee2b0ff96ff7440dfe958eeb6c2f8;
@@ -4705,7 +4711,7 @@ CREATE OR REPLACE FUNCTION app.statement_sums(of_merchant uuid, asset text, sinc
 CREATE OR REPLACE FUNCTION app.store_signed(of_outgoing_payment uuid, number integer, of_kind text, of_txid text, of_raw text, of_amount numeric, of_max_fee numeric, of_fee_details jsonb) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as be31c11970580143fca2f81947e8be9e;
 
 -- Stores attempts that a final block holds, custody signed, and the worker never stored.
-CREATE OR REPLACE FUNCTION app.store_what_is_final(of_chain text, final_height integer) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'auto' as 126222cb02197afeb9b193619b4b019b;
+CREATE OR REPLACE FUNCTION app.store_what_is_final(of_chain text, final_height integer) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as 126222cb02197afeb9b193619b4b019b;
 
 -- A token that is not supported, as deposits name it: where upper and lower case make no difference in addresses, its contract in lower case.
 CREATE OR REPLACE FUNCTION app.stored_token(of_chain text, given text) RETURNS text LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as cb6887b2e46b7e31c8a4110187874c61;
@@ -6511,22 +6517,22 @@ CREATE OR REPLACE FUNCTION chain.correct_transfers(of_chain text, from_height in
 CREATE OR REPLACE FUNCTION chain.count_blocks(of_chain text, more_followed integer, more_replaced integer) RETURNS void LANGUAGE sql SET search_path TO 'pg_catalog' as a91000c1182569684780f73140396cbe;
 
 -- Trigger, at COMMIT: makes deposits, outgoing payments, balances and events agree with what the transaction did to a chain.
-CREATE OR REPLACE FUNCTION chain.derive() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 095d873e821f0995638826faa5fb78d1;
+CREATE OR REPLACE FUNCTION chain.derive() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as b80db7e30eac0b13a74a6827efe11fbc;
 
 -- Makes the deposits of a chain agree with the transfers that the calling transaction touched, and writes the events for merchants.
-CREATE OR REPLACE FUNCTION chain.derive_deposits(of_chain text) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'force_custom_plan' SET random_page_cost TO '1.1' as 1537995a9e273ee68793890cd583b9cf;
+CREATE OR REPLACE FUNCTION chain.derive_deposits(of_chain text) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' SET random_page_cost TO '1.1' as 1537995a9e273ee68793890cd583b9cf;
 
 -- Moves finality to a block that the node calls final. True if the final height is at this block now, or was above it already (its hash is then not compared); false if nothing could be changed.
 CREATE OR REPLACE FUNCTION chain.finalise(of_chain text, height integer, hash text) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as d823fea62f65b03416db76ed2fce694d;
 
 -- Makes final what is pending at or below the final height: outgoing payments first, then deposits, with balances, ledger and events.
-CREATE OR REPLACE FUNCTION chain.finalise_deposits(of_chain text, final_height integer) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'force_custom_plan' as df0b0ce9b1a595a4ae11adf10c811e66;
+CREATE OR REPLACE FUNCTION chain.finalise_deposits(of_chain text, final_height integer) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as 46b6c6fc0368bd3b786c3edd8c1f5944;
 
 -- No address of ours on this chain was paid before this time; -infinity if the time is unknown, null while custody has made no address.
 CREATE OR REPLACE FUNCTION chain.first_address_at(of_chain text) RETURNS timestamp with time zone LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as d8a4b5c67ea9eb7bd5e5fe1f21ae5817;
 
 -- Forgets those of a chain's unconfirmed transfers that are in a block at or below the final height.
-CREATE OR REPLACE FUNCTION chain.forget_final(of_chain text, final_height integer) RETURNS void LANGUAGE sql SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'force_custom_plan' as e57808de8952508cdfef01358c8edf82;
+CREATE OR REPLACE FUNCTION chain.forget_final(of_chain text, final_height integer) RETURNS void LANGUAGE sql SET search_path TO 'pg_catalog' as e57808de8952508cdfef01358c8edf82;
 
 -- Ends the halt of a chain, unless an incident that halts it is open.
 CREATE OR REPLACE FUNCTION chain.go_on(of_chain text) RETURNS void LANGUAGE sql SET search_path TO 'pg_catalog' as 0dfef845d1ee30a3f5695a22c71021dc;
@@ -6550,7 +6556,7 @@ CREATE OR REPLACE FUNCTION chain.log_for_undo(of_chain text, of_table text, ids 
 CREATE OR REPLACE FUNCTION chain.longest_wait() RETURNS interval LANGUAGE sql IMMUTABLE PARALLEL SAFE as 26fd04f99f59d2897cd12fa418167811;
 
 -- Gives transfers that the calling transaction touched the code of their token, if it was added and counts at their height.
-CREATE OR REPLACE FUNCTION chain.name_tokens(of_chain text) RETURNS void LANGUAGE sql SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'force_custom_plan' as 119d3995d113e6575a17eb157fc2faed;
+CREATE OR REPLACE FUNCTION chain.name_tokens(of_chain text) RETURNS void LANGUAGE sql SET search_path TO 'pg_catalog' as 119d3995d113e6575a17eb157fc2faed;
 
 -- Trigger: notes the blocks that a statement deleted. A block that is not there again at COMMIT left the chain.
 CREATE OR REPLACE FUNCTION chain.note_blocks() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as c113e88640733a239c80061de100dea8;
@@ -6600,8 +6606,11 @@ CREATE OR REPLACE FUNCTION chain.pending_deposits(of_chain text, from_height int
 -- Records which tracer numbers the internal calls of a chain, and refuses another one afterwards.
 CREATE OR REPLACE FUNCTION chain.pin_tracer(of_chain text, tracer text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 5c5aaf020f1cd59bad7e476ec2a51f6c;
 
+-- Until the transaction ends, plans statements anew at each call if they are about many rows, and else keeps their plans.
+CREATE OR REPLACE FUNCTION chain.plan_for(rows bigint) RETURNS void LANGUAGE sql SET search_path TO 'pg_catalog' as 4f6753e840c261e1c41c9ed39cd160e8;
+
 -- Ends the waiting for transfers whose time is over, and adds the deposits that are lost by it to their reorganisation.
-CREATE OR REPLACE FUNCTION chain.release_due(of_chain text) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'force_custom_plan' as d76f4d034b42b32023efd1ab4cc28a15;
+CREATE OR REPLACE FUNCTION chain.release_due(of_chain text) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'force_custom_plan' as 390bfd41310c318352b62b9b5a62d900;
 
 -- Ends the waiting for transfers that were awaited for too long, also on chains that stand still.
 CREATE OR REPLACE FUNCTION chain.release_overdue() RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path TO 'pg_catalog' as a57014f2bd78bee0f447f98fac05c812;

@@ -68,7 +68,7 @@ comment on function app.why_held_back is 'Why this much of a merchant''s balance
 -- the chain's next one is taken, if there is anything to do. What a payout had claimed before anything was held back is in the balance only once that
 -- payout has failed; its merchant's pair is locked, so that it does not fail meanwhile.
 create or replace function app.release_held_back(of_chain text, addresses text[], tokens text[], number bigint default null) returns void
-language plpgsql set search_path = pg_catalog set plan_cache_mode = force_custom_plan set random_page_cost = 1.1 as $$
+language plpgsql set search_path = pg_catalog set random_page_cost = 1.1 as $$
 declare
   held app.deposit[];
   ids uuid[];

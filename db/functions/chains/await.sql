@@ -2,8 +2,8 @@
 -- bring them again. If they come again, nothing changes for the merchant. Otherwise their deposits are reorged when the chain is as high as it was
 -- before, or when its final height reaches their block, or when chain.longest_wait() has passed.
 --
--- chain.rewind puts them there (chain.await_transfers). At every COMMIT that touches the chain, chain.derive first calls chain.release_due, which
--- gives back those whose time is over. Where a chain stands still, the jobs worker triggers that (chain.release_overdue).
+-- chain.rewind puts them there (chain.await_transfers). At every COMMIT that touches the chain while some are awaited, chain.derive first calls
+-- chain.release_due, which gives back those whose time is over. Where a chain stands still, the jobs worker triggers that (chain.release_overdue).
 -- Locks: chain.cursor.
 
 -- An unconfirmed transfer is not gone, so it is derived at once.
@@ -36,8 +36,6 @@ declare
   due text[];
 begin
   select * into at from chain.cursor c where c.chain = of_chain for update;
-  perform from chain.awaited w where w.chain = of_chain limit 1;
-  if not found then return; end if;
   select max(b.height) into head_height from chain.block b where b.chain = of_chain;
   with gone as (
     delete from chain.awaited w

@@ -96,7 +96,7 @@ comment on function app.contract_of is 'The contract of a token, as the indexer 
 
 -- The indexer knows the tokens of the settings, and writes all others by their contracts.
 create or replace function chain.name_tokens(of_chain text) returns void
-language sql set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
+language sql set search_path = pg_catalog as $$
   update chain.transfer t set token = k.token
   from app.token k, (select distinct x.id from chain.touched x where x.txn = pg_current_xact_id() and x.chain = of_chain) x
   where k.chain = of_chain and t.id = x.id and t.token = k.contract and t.block_height between k.from_height and coalesce(k.until_height, t.block_height)

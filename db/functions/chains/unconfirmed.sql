@@ -63,7 +63,7 @@ comment on function chain.note_mined is 'Keeps what blocks pay us until it is fi
 grant execute on function chain.note_mined to sluice_indexer;
 
 create or replace function chain.forget_final(of_chain text, final_height int) returns void
-language sql set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
+language sql set search_path = pg_catalog as $$
   delete from chain.unconfirmed u using chain.transfer t where u.chain = of_chain and t.id = u.id and t.block_height <= final_height
 $$;
 comment on function chain.forget_final is 'Forgets those of a chain''s unconfirmed transfers that are in a block at or below the final height.';

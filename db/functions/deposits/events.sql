@@ -7,8 +7,7 @@
 -- A deposit whose amount changed by a reorganisation is reorged with the old amount and pending with the new one. So neither amount can be read from
 -- its row.
 create or replace function app.emit_deposit_events(ids uuid[], types text[], versions int[], tokens text[], amounts numeric[]) returns void
-language plpgsql set search_path = pg_catalog
-set plan_cache_mode = force_custom_plan set random_page_cost = 1.1 as $$
+language plpgsql set search_path = pg_catalog set random_page_cost = 1.1 as $$
 begin
   if cardinality(ids) is null then return; end if;
   with step as materialized (

@@ -10,7 +10,7 @@
 -- Outputs are added before outgoing payments that spend them are finished: an older copy of the database may read both at once. A deposit that was
 -- lost after a payout had claimed it, and is final again, adds no balance: it cancels the debt that replaced it.
 create or replace function chain.finalise_deposits(of_chain text, final_height int) returns void
-language plpgsql set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
+language plpgsql set search_path = pg_catalog as $$
 declare
   ids uuid[];
   versions int[];
@@ -20,13 +20,18 @@ declare
   addresses text[];
   back app.deposit;
   number bigint;
+  has_payments boolean := exists (select from app.outgoing_payment x where x.chain = of_chain and x.status <> 'final');
+  some_pending bigint := (select count(*) from (
+    select from app.deposit d where d.chain = of_chain and d.status = 'pending' and d.block_height <= final_height limit 100) p);
 begin
-  if app.uses_outputs(of_chain) then perform app.add_outputs(of_chain, final_height); end if;
+  perform chain.plan_for(some_pending);
+  if app.uses_outputs(of_chain) and (some_pending > 0 or has_payments) then perform app.add_outputs(of_chain, final_height); end if;
   perform app.finish_outgoing_payments(of_chain, final_height);
   if app.shows_unconfirmed(of_chain) then
-    perform app.end_conflicted_cpfp(of_chain, final_height);
+    if has_payments then perform app.end_conflicted_cpfp(of_chain, final_height); end if;
     perform chain.forget_final(of_chain, final_height);
   end if;
+  if some_pending = 0 then return; end if;
   select c.finalisation + 1 into number from chain.cursor c where c.chain = of_chain; -- a sweep that ended may have taken one
   with finalised as (
     update app.deposit d set status = 'final', version = d.version + 1, finalised_at = clock_timestamp(), finalisation = number,
@@ -53,7 +58,6 @@ begin
     array_agg(token order by n) filter (where credited), array_agg(amount order by n) filter (where credited),
     array_agg(address order by n) filter (where credited), array_agg(id)
   into ids, versions, tokens, amounts, addresses, everything from ordered;
-  if everything is null then return; end if;
   update chain.cursor c set finalisation = number where c.chain = of_chain;
   perform app.post_final_deposits(of_chain, everything, number);
   perform app.release_held_back(of_chain, addresses, tokens, number);

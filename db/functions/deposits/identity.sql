@@ -3,7 +3,7 @@
 -- Merchants keep the ids that they received, and credit once for each. If an older copy of the database replaces a lost one, a deposit that is read
 -- again from the chain must have the same id, or they would credit it twice. (app.after_restore does the same for the sequence of events.)
 
--- Both run for each new deposit, inside of functions that have each statement planned anew (force_custom_plan). Planning their expressions took longer
+-- Both run for each new deposit, inside of functions that have each statement planned anew if there are many (chain.plan_for). Planning their expressions took longer
 -- than all else that they do; in the language sql it also begins anew for each call.
 create or replace function app.name_deposit() returns trigger
 language plpgsql set search_path = pg_catalog set plan_cache_mode = auto as $$

@@ -6,7 +6,7 @@
 -- Locks: chain.cursor, then rows of app.holding by address and token, and of app.treasury by token.
 
 create or replace function app.post_final_deposits(of_chain text, ids uuid[], of_finalisation bigint) returns void
-language plpgsql set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
+language plpgsql set search_path = pg_catalog as $$
 declare
   posting bigint := nextval('app.ledger_posting');
   at timestamptz := app.posting_time();

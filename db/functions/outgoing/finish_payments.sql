@@ -7,8 +7,7 @@
 -- older copy of the database may just not remember it.
 -- What follows from the outcome is in outgoing/finish.sql and outputs/finish.sql; what pays although its payment ended before, in
 -- outgoing/second_payments.sql. Payouts that waited for a sweep are woken. The open payments are looked up one by one (lateral, offset 0): else the
--- view is computed over all payments that ever were, at each COMMIT. Their plans are the same whatever the chain and the height, and are kept (auto):
--- planning them anew took most of the time of a commit on a quiet chain.
+-- view is computed over all payments that ever were, at each COMMIT.
 -- Locks: chain.cursor (held by the caller), payouts in the order of their ids, treasury, outgoing payment; then its outputs and holdings, and, if
 -- its payout fails or was paid after all, the pair, adjustments and deposits.
 
@@ -22,7 +21,7 @@ comment on function app.may_be_paid_otherwise is 'Where attempts expire: whether
 -- What custody signed may be in a final block although the worker never stored it: the answer was lost, or a thief had it. It is stored then, so that it
 -- ends its payment, also one that is being cancelled.
 create or replace function app.store_what_is_final(of_chain text, final_height int) returns void
-language plpgsql set search_path = pg_catalog set plan_cache_mode = auto as $$
+language plpgsql set search_path = pg_catalog as $$
 declare found_final record;
 begin
   for found_final in
@@ -44,14 +43,20 @@ begin
 end $$;
 comment on function app.store_what_is_final is 'Stores attempts that a final block holds, custody signed, and the worker never stored.';
 
-create or replace function app.finish_outgoing_payments(of_chain text, final_height int) returns void
-language plpgsql set search_path = pg_catalog set plan_cache_mode = auto as $$
+create or replace function app.attempts_expire(of_chain text) returns boolean
+language sql stable set search_path = pg_catalog as $$
+  select exists (select from app.chain c where c.chain = of_chain and c.attempts_exclude_by = 'expiry')
+$$;
+comment on function app.attempts_expire is 'Whether transactions of a chain expire (Solana, Tron), so that another attempt can pay only after that.';
+
+create or replace function app.finish_open_payments(of_chain text, final_height int) returns uuid[]
+language plpgsql set search_path = pg_catalog as $$
 declare
   found_final record;
   s app.outgoing_payment;
   finished uuid[] := '{}';
   has_outputs boolean := app.uses_outputs(of_chain);
-  expires boolean := exists (select from app.chain c where c.chain = of_chain and c.attempts_exclude_by = 'expiry');
+  expires boolean := app.attempts_expire(of_chain);
 begin
   perform from app.payout p where p.id in (
     select x.payout_id from app.outgoing_payment x
@@ -107,11 +112,24 @@ begin
     end if;
     perform app.suspect_second_payments_of(s);
   end loop;
-  if app.book_second_payments(of_chain, final_height) then
+  return finished;
+end $$;
+comment on function app.finish_open_payments is 'Ends the open payments of a chain that a transaction at or below this height decided, and returns them.';
+
+create or replace function app.finish_outgoing_payments(of_chain text, final_height int) returns void
+language plpgsql set search_path = pg_catalog as $$
+declare finished uuid[];
+begin
+  if exists (select from app.outgoing_payment x where x.chain = of_chain and x.status <> 'final') then
+    finished := app.finish_open_payments(of_chain, final_height);
+  end if;
+  if exists (select from app.second_payment n where n.chain = of_chain and n.booked_at is null)
+    and app.book_second_payments(of_chain, final_height) then
     perform app.finish_outgoing_payments(of_chain, final_height); -- other payments whose nonce or outputs they took
   end if;
   perform app.wake_payouts_after(finished);
-  if expires and exists (select from app.incident i where i.resolved_at is null and i.kind in ('contested_payment', 'unproven_expiry')) then
+  if app.attempts_expire(of_chain) and exists (
+    select from app.incident i where i.resolved_at is null and i.kind in ('contested_payment', 'unproven_expiry')) then
     perform app.close_expiry_incidents(of_chain);
   end if;
 end $$;

@@ -35,7 +35,7 @@ comment on function app.suspect_second_payments_of is 'Notes the transactions in
 
 -- If the transaction that completed a payment has left the chain, the first other one took its place: it was paid once.
 create or replace function app.book_second_payments(of_chain text, final_height int) returns boolean
-language plpgsql set search_path = pg_catalog set plan_cache_mode = auto as $$
+language plpgsql set search_path = pg_catalog as $$
 declare
   found_final record;
   booked boolean := false;

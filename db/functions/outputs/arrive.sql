@@ -15,7 +15,7 @@
 
 -- Runs before outgoing payments are finished: an older copy of the database may read an output and the transaction that spent it at once.
 create or replace function app.add_outputs(of_chain text, final_height int) returns void
-language plpgsql set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
+language plpgsql set search_path = pg_catalog as $$
 begin
   insert into app.output (chain, txid, vout, address, merchant_id, amount, mature_at)
   select d.chain, d.txid, d.output_index, d.address, case when d.credited then d.merchant_id end, d.amount, app.mature_at(d)

@@ -95,7 +95,7 @@ declare p app.payout;
 begin
   select * into p from app.payout o where o.id = of_payout for update;
   if p.id is null then raise exception 'there is no payout with this id' using errcode = 'SL404', detail = 'payout'; end if;
-  if exists (select from app.chain c where c.chain = p.chain and c.attempts_exclude_by = 'expiry') then
+  if app.attempts_expire(p.chain) then
     raise exception 'nothing is replaced on %: its transactions expire, and the next one is signed when no block can hold the one before', p.chain using errcode = 'SL422';
   end if;
   update app.outgoing_payment s set next_step_at = clock_timestamp()

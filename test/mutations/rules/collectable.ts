@@ -62,7 +62,7 @@ export const collectable: Mutation[] = [
   },
   {
     rule: 'A sweep that ends without effect gives its amount back to its address',
-    function: 'app.finish_outgoing_payments',
+    function: 'app.finish_open_payments',
     from: '    perform app.release_after_sweep(s);\n',
     to: '',
     tests,

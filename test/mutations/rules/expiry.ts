@@ -422,14 +422,14 @@ export const expiry: Mutation[] = [
   },
   {
     rule: 'A payment does not end while another transaction of it may pay',
-    function: 'app.finish_outgoing_payments',
+    function: 'app.finish_open_payments',
     from: 'and (i.success or o.txid is null or not app.may_be_paid_otherwise(x, i.txid))',
     to: '',
     tests: ['db/lapse.test.ts', 'test/model.test.ts'],
   },
   {
     rule: 'A transaction that the worker never stored ends its payment',
-    function: 'app.finish_outgoing_payments',
+    function: 'app.finish_open_payments',
     from: 'perform app.store_what_is_final(of_chain, final_height);',
     to: '',
     tests: ['db/expire.test.ts', 'db/second-payments.test.ts', 'test/model.test.ts'],
@@ -443,7 +443,7 @@ export const expiry: Mutation[] = [
   },
   {
     rule: 'A payment that was proven to have expired and pays all the same is seen',
-    function: 'app.finish_outgoing_payments',
+    function: 'app.finish_open_payments',
     from: `if s.outcome = 'done' and exists (select from chain.lapse l where l.chain = s.chain and l.txid = s.txid) then`,
     to: 'if false then',
     tests: ['db/lapse.test.ts', 'test/model.test.ts'],
