@@ -3910,7 +3910,7 @@ CREATE OR REPLACE FUNCTION app.decide_absent(of_incident app.incident) RETURNS v
 CREATE OR REPLACE FUNCTION app.decide_payment(of_payout uuid, what text) RETURNS void LANGUAGE sql SET search_path TO 'pg_catalog' as 9af24434fdf60150d95f64f0007af68d;
 
 -- Decides the status of payment requests that time may change: those that have expired, and those whose money is in no block for too long. Returns how many. Fewer than batch: no more are due.
-CREATE OR REPLACE FUNCTION app.decide_payment_requests(batch integer DEFAULT 100) RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'force_custom_plan' as 2dce23605e62b5dd4f43df512153832e;
+CREATE OR REPLACE FUNCTION app.decide_payment_requests(batch integer DEFAULT 100) RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' SET enable_seqscan TO 'off' as 2dce23605e62b5dd4f43df512153832e;
 
 -- An operator's decision about the second payments of an incident: loss leaves them with the operator; debt has the merchant of their payout owe what they paid.
 CREATE OR REPLACE FUNCTION app.decide_second_payment(of_incident app.incident, decision text) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as 9b617fc1e162984fb7ab57c9e5380736;
@@ -3953,6 +3953,9 @@ CREATE OR REPLACE FUNCTION app.drop_delivery_week(suffix text, until timestamp w
 
 -- For the worker: behind which address (match_key) the comparison with the chain continues now; null if it is not due. Safe to call at any time.
 CREATE OR REPLACE FUNCTION app.due_comparison(of_chain text) RETURNS text LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 58ac51d17d1d3f04a96c5e386111bde2;
+
+-- The ids of the endpoints that are neither disabled nor deleted, and have a delivery that is due now.
+CREATE OR REPLACE FUNCTION app.due_endpoints() RETURNS SETOF uuid LANGUAGE plpgsql STABLE ROWS 10 SET search_path TO 'pg_catalog' SET enable_seqscan TO 'off' as 384789c0a95537ab94fd1534618674f0;
 
 -- Inserts events of users' deposits in the order given, with their deliveries, and the job that sends them. The arrays are parallel; token and amount are those of the event.
 CREATE OR REPLACE FUNCTION app.emit_deposit_events(ids uuid[], types text[], versions integer[], tokens text[], amounts numeric[]) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' SET random_page_cost TO '1.1' as 77935323b8171d619f0adbeb40685ab4;
@@ -4057,10 +4060,10 @@ CREATE OR REPLACE FUNCTION app.finish_withdrawal(s app.outgoing_payment, outcome
 CREATE OR REPLACE FUNCTION app.first_input_of(of_chain text, inputs text[]) RETURNS text LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as fa5eff9c9e5b4d5dbca65935eee044d3;
 
 -- Adds balance deltas to balances, the oldest first, at most batch of them; returns how many. Safe to run at any time and in several places.
-CREATE OR REPLACE FUNCTION app.fold_balances(batch integer DEFAULT 20000) RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 2a786ce950c6a0cb01056e605c4ae71e;
+CREATE OR REPLACE FUNCTION app.fold_balances(batch integer DEFAULT 20000) RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as b535cf39c4d3cfd4af0d678000eb020e;
 
 -- Adds changes to the running totals, at most batch of them; returns how many, and how many entries of an older ledger it read. Safe to run at any time and in several places.
-CREATE OR REPLACE FUNCTION app.fold_totals(batch integer DEFAULT 20000) RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 27d22429222cd8a2abce211e990c7570;
+CREATE OR REPLACE FUNCTION app.fold_totals(batch integer DEFAULT 20000) RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as d1531116b3bd3a07e04d88343e300c9d;
 
 -- Removes a chain from the configured ones if it was never followed; false if it was not configured.
 CREATE OR REPLACE FUNCTION app.forget_chain(of_chain text) RETURNS boolean LANGUAGE plpgsql SET search_path TO 'pg_catalog' as d97fdf085eb0f7aa0b73b38a3ec77307;
@@ -7868,6 +7871,7 @@ grant execute on function app.collectable_amount(text,text,text) to sluice_jobs;
 grant execute on function app.comparison_age(text) to sluice_jobs;
 grant execute on function app.decide_payment_requests(integer) to sluice_jobs;
 grant execute on function app.due_comparison(text) to sluice_jobs;
+grant execute on function app.due_endpoints() to sluice_jobs;
 grant execute on function app.end_sweeping(uuid) to sluice_jobs;
 grant execute on function app.end_unsigned(uuid) to sluice_jobs;
 grant execute on function app.enqueue(text,json,text) to sluice_jobs;

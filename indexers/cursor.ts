@@ -50,13 +50,14 @@ export class ChainCursor {
 
   /** Undefined until the chain was anchored. */
   async read(): Promise<Cursor | undefined> {
-    const {rows} = await this.#db.query<Cursor>(
-      `select network, head_height as "headHeight", head_hash as "headHash", final_height as "finalHeight",
+    const {rows} = await this.#db.query<Cursor>({
+      name: 'read_cursor',
+      text: `select network, head_height as "headHeight", head_hash as "headHash", final_height as "finalHeight",
          final_hash as "finalHash", case when halted_at is not null then app.way_out(chain) end as halted, rewind_to as "rewindTo",
          last_reorg_at::text as "lastReorgAt", last_reorg_depth as "lastReorgDepth"
        from chain.cursor where chain = $1`,
-      [this.chain],
-    )
+      values: [this.chain],
+    })
     return rows[0]
   }
 
@@ -125,12 +126,13 @@ export class ChainCursor {
 
   /** The transactions of ours that may have expired, and are not proven to have. */
   async expired(): Promise<Expired[]> {
-    const {rows} = await this.#db.query<Expired>(
-      `select txid, raw, source, lifetime_from as "lifetimeFrom", lifetime_end::float8 as "lifetimeEnd",
+    const {rows} = await this.#db.query<Expired>({
+      name: 'lapsable',
+      text: `select txid, raw, source, lifetime_from as "lifetimeFrom", lifetime_end::float8 as "lifetimeEnd",
          not_followed as "notFollowed"
        from chain.lapsable where chain = $1`,
-      [this.chain],
-    )
+      values: [this.chain],
+    })
     return rows
   }
 

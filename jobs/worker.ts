@@ -144,8 +144,9 @@ function startRunner({pool, sequencer, liveness, payouts, events, log}: Tasks): 
     events,
     preset: {
       plugins: [liveness.plugin],
-      // New jobs are announced; only failed ones that are tried again wait for a poll, of each of the ten.
-      worker: {concurrentJobs: 10, pollInterval: 5000, gracefulShutdownAbortTimeout: 1000},
+      // New jobs are announced, and what a failed one was about is due again each second (wakeDue): each of the ten
+      // polls only for what neither has told.
+      worker: {concurrentJobs: 10, pollInterval: 30_000, gracefulShutdownAbortTimeout: 1000},
     },
   })
 }
@@ -208,8 +209,9 @@ async function workOff(
 
 /** Adds the jobs that are due, each in a separate transaction (app.due_job says why). */
 async function wakeDue(pool: pg.Pool): Promise<void> {
-  const {rows} = await pool.query<{task: string; payload: object; key: string}>(
-    'select task, payload, key from app.due_job',
-  )
+  const {rows} = await pool.query<{task: string; payload: object; key: string}>({
+    name: 'due_jobs',
+    text: 'select task, payload, key from app.due_job',
+  })
   for (const {task, payload, key} of rows) await pool.query('select app.enqueue($1, $2, $3)', [task, payload, key])
 }

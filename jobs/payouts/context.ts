@@ -170,7 +170,11 @@ export const retryMs = {
 
 /** Why a chain is halted, and what an operator can do about it; undefined if it is not halted. */
 export async function whyHalted({pool}: Context, chain: string): Promise<string | undefined> {
-  const {rows} = await pool.query<{why: string | null}>('select app.way_out($1) as why', [chain])
+  const {rows} = await pool.query<{why: string | null}>({
+    name: 'why_halted',
+    text: 'select app.way_out($1) as why',
+    values: [chain],
+  })
   return rows[0]!.why ?? undefined
 }
 

@@ -16,9 +16,10 @@ import {
 } from './context.ts'
 
 export async function carryOutReturns(to: Context): Promise<void> {
-  const {rows} = await to.pool.query<Omit<ReturnStep, 'amount'> & {amount: string}>(
-    `select deposit_id as "depositId", chain, token, address, amount, destination, treasury, step from app.due_return`,
-  )
+  const {rows} = await to.pool.query<Omit<ReturnStep, 'amount'> & {amount: string}>({
+    name: 'due_returns',
+    text: `select deposit_id as "depositId", chain, token, address, amount, destination, treasury, step from app.due_return`,
+  })
   for (const row of rows) {
     const wait = await begin(to, {...row, amount: BigInt(row.amount)})
     if (wait) await to.pool.query('select app.wait_return($1, $2, $3)', [row.depositId, wait.reason, wait.detail])

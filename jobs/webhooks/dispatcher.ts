@@ -12,25 +12,6 @@ import type {Sender} from './send.ts'
 /** How long requests in flight may take when the worker stops. */
 const stopGraceMs = 2000
 
-// Endpoints with something due. It walks the index of pending deliveries from one endpoint to the next, so endpoints
-// without deliveries cost nothing, however many weeks (tables) of deliveries there are. (The inner LIMITs keep the
-// planner on the indexes, however wrong its estimates are. OFFSET keeps it from reading all endpoints.)
-export const due = `
-  with recursive waiting as (
-    (select d.endpoint_id from app.delivery d where d.status = 'pending' order by d.endpoint_id limit 1)
-    union all
-    select (select d.endpoint_id from app.delivery d where d.status = 'pending' and d.endpoint_id > w.endpoint_id order by d.endpoint_id limit 1)
-    from waiting w where w.endpoint_id is not null
-  )
-  select w.id from waiting
-  cross join lateral (select * from app.webhook_endpoint w where w.id = waiting.endpoint_id offset 0) w
-  cross join lateral (
-    select from app.delivery d
-    cross join lateral (select from app.event e where e.id = d.event_id and e.sequence is not null limit 1) sequenced
-    where d.endpoint_id = w.id and d.status = 'pending' and d.next_attempt_at <= now()
-    order by d.next_attempt_at limit 1
-  ) first_due
-  where w.disabled_at is null and w.deleted_at is null`
 /**
  * Of these endpoints ($1) those that are held already ($2), and those that nobody held and that this statement locks.
  */
@@ -58,9 +39,8 @@ export function startDispatcher(to: {locks: pg.Client; pool: pg.Pool; sender: Se
     for (const id of idle) pumps.delete(id)
     if (idle.length) await to.locks.query({name: 'release_endpoints', text: release, values: [idle]})
     if (isStopping) return
-    // After the release, because other workers saw these endpoints locked. Without a name, so that it is planned each
-    // time: a plan of the time when the tables were empty would read all of them, again and again.
-    const {rows} = await to.pool.query<{id: string}>(due)
+    // After the release, because other workers saw these endpoints locked.
+    const {rows} = await to.pool.query<{id: string}>('select id from app.due_endpoints() as due (id)')
     if (!rows.length) return
     const values = [rows.map(({id}) => id), [...pumps.keys()]]
     const held = await to.locks.query<{id: string}>({name: 'acquire_endpoints', text: acquire, values})

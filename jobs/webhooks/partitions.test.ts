@@ -6,7 +6,7 @@ import {openPool} from '../../db/client/pool.ts'
 import {Client, makeKey, startApi} from '../../test/support/api.ts'
 import {type TestDatabase, testDatabase} from '../../test/support/database.ts'
 import {createEndpoint, createMerchant, deposit, type Merchant} from '../../test/support/webhooks.ts'
-import {due as dueEndpoints, startDispatcher} from './dispatcher.ts'
+import {startDispatcher} from './dispatcher.ts'
 import {maintainPartitions} from './partitions.ts'
 import {claim} from './pump.ts'
 import {openSender} from './send.ts'
@@ -295,7 +295,7 @@ test('with sixty weeks of deliveries, no statement of the service scans a whole 
 
   await onConnection('sluice_jobs', async worker => {
     for (let round = 0; round < 7; round++) {
-      expect((await worker.query(dueEndpoints)).rows).toHaveLength(2)
+      expect((await worker.query('select app.due_endpoints()')).rows).toHaveLength(2)
       const due = (await worker.query(claim, [endpoint, []])).rows
       expect(due).toHaveLength(200)
       const each = <T>(value: T) => due.map(() => value)

@@ -8,6 +8,7 @@ create or replace function app.fold_balances(batch int default 20000) returns in
 language plpgsql security definer set search_path = pg_catalog as $$
 declare folded int;
 begin
+  if not exists (select from app.balance_delta) then return 0; end if;
   with gone as (
     delete from app.balance_delta where id in (select id from app.balance_delta order by id limit batch for update skip locked)
     returning merchant_id, chain, token, amount, deposit_count, held_back, held_back_count

@@ -94,7 +94,7 @@ create constraint trigger refresh after insert on app.touched_payment deferrable
 
 -- Requests that another caller is updating are skipped, so it may run at any time and in several places.
 create or replace function app.decide_payment_requests(batch int default 100) returns int
-language plpgsql security definer set search_path = pg_catalog set plan_cache_mode = force_custom_plan as $$
+language plpgsql security definer set search_path = pg_catalog set enable_seqscan = off as $$
 declare
   due uuid;
   decided int := 0;

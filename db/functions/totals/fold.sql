@@ -13,6 +13,7 @@ declare
 begin
   if not pg_try_advisory_xact_lock(hashtextextended('app.fold_totals', 0)) then return 0; end if;
   done := app.backfill_totals(batch);
+  if not exists (select from app.total_change) then return done; end if;
   with gone as (
     delete from app.total_change where id in (select id from app.total_change order by id limit batch) returning *
   ), summed as (
