@@ -11,8 +11,8 @@ import {ended, start} from '../test/support/service.ts'
 import type {Report} from './result.ts'
 import {type Usage, usage} from './usage.ts'
 
-/** By then, the local chains are quiet (devnet/main.ts). */
-const settleMs = 100_000
+/** By then, the local chains are quiet (devnet/main.ts), and each process has given back what it used to start. */
+const settleMs = 180_000
 const measuredSeconds = 40
 
 export async function benchIdle(report: Report): Promise<void> {

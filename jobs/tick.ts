@@ -14,7 +14,9 @@ export interface Part {
 
 /** Starts the parts. The returned function stops them, and resolves when none is running. */
 export function startTick(parts: Part[], {log, outage}: {log: Logger; outage: Outage}): () => Promise<void> {
-  const stops = parts.map(part => {
+  const stops = parts.map((part, i) => {
+    // Apart from each other from the second time on, or each would need a connection at the same moment.
+    let pauseMs = (part.intervalMs * (i + 1)) / parts.length
     tickFailures.inc({part: part.name}, 0)
     let timer: NodeJS.Timeout | undefined
     let isStopped = false
@@ -29,7 +31,8 @@ export function startTick(parts: Part[], {log, outage}: {log: Logger; outage: Ou
           else log.error({part: part.name, error: inWords(error)}, 'a part of the tick failed; it will be retried')
         }
       }
-      if (!isStopped) timer = setTimeout(start, part.intervalMs)
+      if (!isStopped) timer = setTimeout(start, pauseMs)
+      pauseMs = part.intervalMs
     }
     const start = () => {
       running = run()
