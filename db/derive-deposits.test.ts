@@ -554,3 +554,17 @@ test('what an address of ours sends is no deposit, whoever wrote it, and though 
   const rows = await db.rows(`select txid from app.deposit where txid like 'from-%'`)
   expect(rows).toEqual([{txid: 'from-a-stranger'}])
 })
+
+test('how statements are planned while a chain is derived changes nothing for what else runs at COMMIT', async () => {
+  const client = await db.pool.connect()
+  try {
+    await client.query('begin')
+    await client.query(`insert into chain.touched_chain values (pg_current_xact_id(), 'ETH')`)
+    await client.query('set constraints all immediate')
+    const {rows} = await client.query('show plan_cache_mode')
+    expect(rows).toEqual([{plan_cache_mode: 'auto'}])
+  } finally {
+    await client.query('rollback')
+    client.release()
+  }
+})

@@ -4042,7 +4042,7 @@ CREATE OR REPLACE FUNCTION app.finish_fund(s app.outgoing_payment, outcome text)
 CREATE OR REPLACE FUNCTION app.finish_open_payments(of_chain text, final_height integer) RETURNS uuid[] LANGUAGE plpgsql SET search_path TO 'pg_catalog' as c5831594cedde5a80382a1ddcede54d5;
 
 -- Ends the outgoing payments of a chain that a transaction at or below this height decided, and posts what follows.
-CREATE OR REPLACE FUNCTION app.finish_outgoing_payments(of_chain text, final_height integer) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as 333d7a30f8cafc0ffe2daf16dd3c4658;
+CREATE OR REPLACE FUNCTION app.finish_outgoing_payments(of_chain text, final_height integer) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'auto' as a6dd09d2896f99d833bad66ffa4bb286;
 
 -- Marks the outputs that a final outgoing payment spent, frees the others, adds the change, and posts what was swept.
 CREATE OR REPLACE FUNCTION app.finish_outputs(s app.outgoing_payment) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'force_custom_plan' as de06b5951d972d352f60584104da49b0;
@@ -4103,6 +4103,9 @@ CREATE OR REPLACE FUNCTION app.give_up_swept_in(s app.outgoing_payment) RETURNS 
 
 -- Whether a payout has claimed deposits that are on a blocked address now.
 CREATE OR REPLACE FUNCTION app.has_blocked_deposits(of_payout uuid) RETURNS boolean LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 88c8a0f622f8017fdb516a2f0747ecdb;
+
+-- Whether outgoing payments of a chain are not final.
+CREATE OR REPLACE FUNCTION app.has_open_payments(of_chain text) RETURNS boolean LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog' SET enable_seqscan TO 'off' as 99644d473811e514d6ffce713c37bdbb;
 
 -- What merchants see of a deposit that is held back: why, and, unless its address is blocked, the minimum and what is missing, in whole coins. Null for others.
 CREATE OR REPLACE FUNCTION app.held_back_of(d app.deposit) RETURNS json LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as 4708abb990162d37e1bb34fda4864669;
@@ -6520,7 +6523,7 @@ CREATE OR REPLACE FUNCTION chain.correct_transfers(of_chain text, from_height in
 CREATE OR REPLACE FUNCTION chain.count_blocks(of_chain text, more_followed integer, more_replaced integer) RETURNS void LANGUAGE sql SET search_path TO 'pg_catalog' as a91000c1182569684780f73140396cbe;
 
 -- Trigger, at COMMIT: makes deposits, outgoing payments, balances and events agree with what the transaction did to a chain.
-CREATE OR REPLACE FUNCTION chain.derive() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as b80db7e30eac0b13a74a6827efe11fbc;
+CREATE OR REPLACE FUNCTION chain.derive() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' SET plan_cache_mode TO 'auto' as b80db7e30eac0b13a74a6827efe11fbc;
 
 -- Makes the deposits of a chain agree with the transfers that the calling transaction touched, and writes the events for merchants.
 CREATE OR REPLACE FUNCTION chain.derive_deposits(of_chain text) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' SET random_page_cost TO '1.1' as 1537995a9e273ee68793890cd583b9cf;
@@ -6529,7 +6532,7 @@ CREATE OR REPLACE FUNCTION chain.derive_deposits(of_chain text) RETURNS void LAN
 CREATE OR REPLACE FUNCTION chain.finalise(of_chain text, height integer, hash text) RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as d823fea62f65b03416db76ed2fce694d;
 
 -- Makes final what is pending at or below the final height: outgoing payments first, then deposits, with balances, ledger and events.
-CREATE OR REPLACE FUNCTION chain.finalise_deposits(of_chain text, final_height integer) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as 46b6c6fc0368bd3b786c3edd8c1f5944;
+CREATE OR REPLACE FUNCTION chain.finalise_deposits(of_chain text, final_height integer) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as b2781248426dc068e6bbf944c26f2a6f;
 
 -- No address of ours on this chain was paid before this time; -infinity if the time is unknown, null while custody has made no address.
 CREATE OR REPLACE FUNCTION chain.first_address_at(of_chain text) RETURNS timestamp with time zone LANGUAGE sql STABLE SECURITY DEFINER SET search_path TO 'pg_catalog' as d8a4b5c67ea9eb7bd5e5fe1f21ae5817;
@@ -6609,7 +6612,7 @@ CREATE OR REPLACE FUNCTION chain.pending_deposits(of_chain text, from_height int
 -- Records which tracer numbers the internal calls of a chain, and refuses another one afterwards.
 CREATE OR REPLACE FUNCTION chain.pin_tracer(of_chain text, tracer text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 5c5aaf020f1cd59bad7e476ec2a51f6c;
 
--- Until the transaction ends, plans statements anew at each call if they are about many rows, and else keeps their plans.
+-- From here on, plans statements anew at each call if they are about many rows, and else keeps their plans; until chain.derive ends.
 CREATE OR REPLACE FUNCTION chain.plan_for(rows bigint) RETURNS void LANGUAGE sql SET search_path TO 'pg_catalog' as 4f6753e840c261e1c41c9ed39cd160e8;
 
 -- Ends the waiting for transfers whose time is over, and adds the deposits that are lost by it to their reorganisation.
@@ -6620,6 +6623,9 @@ CREATE OR REPLACE FUNCTION chain.release_overdue() RETURNS void LANGUAGE sql SEC
 
 -- Deletes the blocks above a height, so that they are read again. Below the final height only if an operator asked for it.
 CREATE OR REPLACE FUNCTION chain.rewind(of_chain text, to_height integer, to_hash text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 3f3aa1997307c84652657fa1c95cc6d8;
+
+-- How many deposits of a chain are pending at or below a height, up to 100.
+CREATE OR REPLACE FUNCTION chain.some_pending(of_chain text, final_height integer) RETURNS integer LANGUAGE plpgsql STABLE SET search_path TO 'pg_catalog' SET enable_seqscan TO 'off' as 9d5188d40435844152845791d9d45f2d;
 
 -- Takes back the proofs above this height that transactions expired, and opens an incident for each payment of which a later attempt was signed.
 CREATE OR REPLACE FUNCTION chain.take_back_lapses(of_chain text, to_height integer) RETURNS void LANGUAGE plpgsql SET search_path TO 'pg_catalog' as e340acf551368f7161d9dec38c8385f0;

@@ -144,9 +144,8 @@ function startRunner({pool, sequencer, liveness, payouts, events, log}: Tasks): 
     events,
     preset: {
       plugins: [liveness.plugin],
-      // New jobs are announced, and what a failed one was about is due again each second (wakeDue): each of the ten
-      // polls only for what neither has told.
-      worker: {concurrentJobs: 10, pollInterval: 30_000, gracefulShutdownAbortTimeout: 1000},
+      // New jobs are announced; only failed ones that are tried again wait for a poll, of each of the ten.
+      worker: {concurrentJobs: 10, pollInterval: 5000, gracefulShutdownAbortTimeout: 1000},
     },
   })
 }
@@ -166,7 +165,9 @@ async function startParts(parts: Parts): Promise<() => Promise<void>> {
       {name: 'read tokens', intervalMs: 5 * second, run: () => readTokens(pool, settings.chains)},
       {name: 'wake payouts', intervalMs: second, run: () => wakeDue(pool)},
       {name: 'carry out returns', intervalMs: 3 * second, run: () => carryOutReturns(payouts)},
-      {name: 'collect addresses', intervalMs: 10 * second, run: () => collect(payouts)},
+      ...[...payouts.chains.keys()].map(chain => {
+        return {name: `collect addresses of ${chain}`, intervalMs: 10 * second, run: () => collect(payouts, chain)}
+      }),
       {name: 'retry blocked addresses', intervalMs: 10 * second, run: () => retryBlocked(payouts)},
       {name: 'look at the code of tokens', intervalMs: hour, run: () => lookAtTokenCode(payouts)},
       {name: 'fold balances', intervalMs: 5 * second, run: () => workOff(pool, 'app.fold_balances', foldBatch)},

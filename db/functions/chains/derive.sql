@@ -10,7 +10,7 @@
 -- Locks: chain.cursor, then the locks of the functions that it calls.
 
 create or replace function chain.derive() returns trigger
-language plpgsql security definer set search_path = pg_catalog as $$
+language plpgsql security definer set search_path = pg_catalog set plan_cache_mode = auto as $$
 declare
   at chain.cursor;
   head chain.block;
@@ -70,7 +70,7 @@ create or replace function chain.plan_for(rows bigint) returns void
 language sql set search_path = pg_catalog as $$
   select set_config('plan_cache_mode', case when rows > 50 then 'force_custom_plan' else 'force_generic_plan' end, true)
 $$;
-comment on function chain.plan_for is 'Until the transaction ends, plans statements anew at each call if they are about many rows, and else keeps their plans.';
+comment on function chain.plan_for is 'From here on, plans statements anew at each call if they are about many rows, and else keeps their plans; until chain.derive ends.';
 
 create or replace function chain.count_blocks(of_chain text, more_followed int, more_replaced int) returns void
 language sql set search_path = pg_catalog as $$

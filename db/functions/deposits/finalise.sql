@@ -7,6 +7,14 @@
 -- (app.finish_outgoing_payments, app.end_conflicted_cpfp), deposits, holdings and treasury (app.post_final_deposits), the pair of a deposit that is
 -- back (app.adjust).
 
+create or replace function chain.some_pending(of_chain text, final_height int) returns int
+language plpgsql stable set search_path = pg_catalog set enable_seqscan = off as $$
+begin
+  return (select count(*) from (
+    select from app.deposit d where d.chain = of_chain and d.status = 'pending' and d.block_height <= some_pending.final_height limit 100) p);
+end $$;
+comment on function chain.some_pending is 'How many deposits of a chain are pending at or below a height, up to 100.';
+
 -- Outputs are added before outgoing payments that spend them are finished: an older copy of the database may read both at once. A deposit that was
 -- lost after a payout had claimed it, and is final again, adds no balance: it cancels the debt that replaced it.
 create or replace function chain.finalise_deposits(of_chain text, final_height int) returns void
@@ -20,9 +28,8 @@ declare
   addresses text[];
   back app.deposit;
   number bigint;
-  has_payments boolean := exists (select from app.outgoing_payment x where x.chain = of_chain and x.status <> 'final');
-  some_pending bigint := (select count(*) from (
-    select from app.deposit d where d.chain = of_chain and d.status = 'pending' and d.block_height <= final_height limit 100) p);
+  has_payments boolean := app.has_open_payments(of_chain);
+  some_pending int := chain.some_pending(of_chain, final_height);
 begin
   perform chain.plan_for(some_pending);
   if app.uses_outputs(of_chain) and (some_pending > 0 or has_payments) then perform app.add_outputs(of_chain, final_height); end if;

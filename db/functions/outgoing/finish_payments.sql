@@ -7,7 +7,7 @@
 -- older copy of the database may just not remember it.
 -- What follows from the outcome is in outgoing/finish.sql and outputs/finish.sql; what pays although its payment ended before, in
 -- outgoing/second_payments.sql. Payouts that waited for a sweep are woken. The open payments are looked up one by one (lateral, offset 0): else the
--- view is computed over all payments that ever were, at each COMMIT.
+-- view is computed over all payments that ever were, at each COMMIT. Plans are kept (auto), however many deposits become final in the same COMMIT.
 -- Locks: chain.cursor (held by the caller), payouts in the order of their ids, treasury, outgoing payment; then its outputs and holdings, and, if
 -- its payout fails or was paid after all, the pair, adjustments and deposits.
 
@@ -42,6 +42,13 @@ begin
   end loop;
 end $$;
 comment on function app.store_what_is_final is 'Stores attempts that a final block holds, custody signed, and the worker never stored.';
+
+create or replace function app.has_open_payments(of_chain text) returns boolean
+language plpgsql stable set search_path = pg_catalog set enable_seqscan = off as $$
+begin
+  return exists (select from app.outgoing_payment x where x.chain = of_chain and x.status <> 'final');
+end $$;
+comment on function app.has_open_payments is 'Whether outgoing payments of a chain are not final.';
 
 create or replace function app.attempts_expire(of_chain text) returns boolean
 language sql stable set search_path = pg_catalog as $$
@@ -117,10 +124,10 @@ end $$;
 comment on function app.finish_open_payments is 'Ends the open payments of a chain that a transaction at or below this height decided, and returns them.';
 
 create or replace function app.finish_outgoing_payments(of_chain text, final_height int) returns void
-language plpgsql set search_path = pg_catalog as $$
+language plpgsql set search_path = pg_catalog set plan_cache_mode = auto as $$
 declare finished uuid[];
 begin
-  if exists (select from app.outgoing_payment x where x.chain = of_chain and x.status <> 'final') then
+  if app.has_open_payments(of_chain) then
     finished := app.finish_open_payments(of_chain, final_height);
   end if;
   if exists (select from app.second_payment n where n.chain = of_chain and n.booked_at is null)
