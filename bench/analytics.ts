@@ -1,5 +1,6 @@
 // Analysts, in a year of deposits (year.ts): milliseconds of every query of docs/database.md, for the merchant with
-// half of the deposits. And the refresh of each materialised view, in seconds, over one bare scan of app.deposit.
+// half of the deposits. Before that, the sums by day, and the refresh of each materialised view, in seconds, over one
+// bare scan of app.deposit.
 import {readFileSync} from 'node:fs'
 import pg from 'pg'
 import {documentFile, queriesOf} from '../db/examples/examples.ts'
@@ -15,6 +16,7 @@ export async function benchAnalysts({ownerUrl}: Bench, report: Report): Promise<
   await owner.connect()
   await analyst.connect()
   try {
+    await sumUpDays(owner, report)
     await refreshAll(owner, report)
     for (const sql of documentedQueries()) {
       const value = await medianMs(analyst, sql)
@@ -23,6 +25,16 @@ export async function benchAnalysts({ownerUrl}: Bench, report: Report): Promise<
   } finally {
     await owner.end()
     await analyst.end()
+  }
+}
+
+/** Sums up all days that have ended, as the worker does; it does so for one day at a time. */
+async function sumUpDays(owner: pg.Client, report: Report): Promise<void> {
+  for (const kind of ['ledger', 'deposit']) {
+    const began = performance.now()
+    while ((await owner.query(`select app.sum_up_${kind}_days() as rows`)).rows[0].rows > 0);
+    const what = `analysts: summing up a year of ${kind} days`
+    report({what, value: (performance.now() - began) / 1000, unit: 's'})
   }
 }
 

@@ -1,4 +1,4 @@
-// npm run bench: what is not by name only, in 20 to 25 minutes on two cores, between two measurements of the machine's
+// npm run bench: what is not by name only, in 25 minutes on two cores, between two measurements of the machine's
 // own floor; writes bench/RESULTS.md. Run nothing else on the machine meanwhile.
 //
 // npm run bench NAME ...: the named ones, which are only printed. BENCH_DEPOSITS=10000000 npm run bench year has
