@@ -28,7 +28,7 @@ export async function benchAnalysts({ownerUrl}: Bench, report: Report): Promise<
   }
 }
 
-/** Sums up all days that have ended, as the worker does; it does so for one day at a time. */
+/** Sums up all days that have ended, a month at a time, as the worker does. */
 async function sumUpDays(owner: pg.Client, report: Report): Promise<void> {
   for (const kind of ['ledger', 'deposit']) {
     const began = performance.now()

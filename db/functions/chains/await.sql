@@ -2,8 +2,8 @@
 -- bring them again. If they come again, nothing changes for the merchant. Otherwise their deposits are reorged when the chain is as high as it was
 -- before, or when its final height reaches their block, or when chain.longest_wait() has passed.
 --
--- chain.rewind puts them there (chain.await_transfers). At every COMMIT that touches the chain while some are awaited, chain.derive first calls
--- chain.release_due, which gives back those whose time is over. Where a chain stands still, the jobs worker triggers that (chain.release_overdue).
+-- chain.rewind puts them there (chain.await_transfers). At every COMMIT that touches the chain while some are awaited, chain.derive calls
+-- chain.release_due before it derives, which gives back those whose time is over. Where a chain stands still, the jobs worker triggers that (chain.release_overdue).
 -- Locks: chain.cursor.
 
 -- An unconfirmed transfer is not gone, so it is derived at once.

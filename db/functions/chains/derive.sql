@@ -5,7 +5,7 @@
 -- The order: check that the final block is still on the chain; give back what was awaited for too long (chain.release_due), which adds to what is
 -- derived; name tokens that were added (chain.name_tokens), and derive deposits from the touched transfers (chain.derive_deposits); finalise what is
 -- final now (chain.finalise_deposits); set the head to the newest block; record a reorganisation, with the deposits that it cost. A chain that is not
--- followed yet is skipped. Each step is left out where a look at an index shows that there is nothing for it: that is so for most blocks.
+-- followed yet is skipped. Awaiting, naming, deriving and finalising are left out if an index shows that nothing is there for them: so it is mostly.
 -- Error: SLFRK the final block would leave the chain. Then nothing of the transaction is written; the indexer starts anew, sees the fork, and halts.
 -- Locks: chain.cursor, then the locks of the functions that it calls.
 
