@@ -122,7 +122,8 @@ function methodsOf(
   }
 }
 
-const Subscribing = z.object({id: z.union([z.int(), z.string()]), method: z.string()})
+/** Without an id, it is a notification (JSON-RPC 2.0, section 4.1), such as the ping of Solana's own client library. */
+const Subscribing = z.object({id: z.union([z.int(), z.string()]).optional(), method: z.string()})
 
 /** Tells each new slot to all who subscribe (slotSubscribe). Returns what ends it. */
 function tellSlots(server: Server, chain: SolanaLocalChain): () => void {
@@ -134,6 +135,7 @@ function tellSlots(server: Server, chain: SolanaLocalChain): () => void {
       const asked = Subscribing.safeParse(parsed(String(data))).data
       if (!asked) return socket.close()
       const {id, method} = asked
+      if (id === undefined) return
       const result = method === 'slotSubscribe' ? 1 : method === 'slotUnsubscribe' ? true : undefined
       if (method === 'slotSubscribe') subscribed.add(socket)
       if (method === 'slotUnsubscribe') subscribed.delete(socket)

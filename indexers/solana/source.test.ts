@@ -1,5 +1,6 @@
 // A Solana chain as its nodes show it: heights are those of blocks, whatever slots are skipped; a node that lags and
 // leaves blocks out causes no fork; a fork is seen by its hashes. The node is a local chain.
+import {on, once} from 'node:events'
 import {afterEach, beforeEach, describe, expect, test, vi} from 'vitest'
 import {RetryableError} from '../../base/errors.ts'
 import {silent} from '../../base/log.ts'
@@ -139,6 +140,21 @@ describe('what is read', () => {
     await client.mine()
     await next
     over.abort()
+  })
+
+  test('a ping, which client libraries send while nothing is told, ends no subscription', async () => {
+    const socket = new WebSocket(client.url.replace('http', 'ws'))
+    await once(socket, 'open')
+    const said = on(socket, 'message', {close: ['close']})
+    const next = async () => JSON.parse((await said.next()).value?.[0].data ?? 'null')
+    socket.send('{"jsonrpc":"2.0","id":1,"method":"slotSubscribe"}')
+    expect(await next()).toMatchObject({id: 1, result: 1})
+    socket.send('{"jsonrpc":"2.0","method":"ping"}')
+    await client.mine()
+    expect(await next()).toMatchObject({method: 'slotNotification'})
+    socket.send('{"jsonrpc":"2.0","id":2,"method":"slotUnsubscribe","params":[1]}')
+    expect(await next()).toMatchObject({id: 2, result: true})
+    socket.close()
   })
 })
 
