@@ -1,8 +1,9 @@
-// The database of a bench: an embedded Postgres in a temporary directory, with fsync on as in production, and a fresh
-// migrated database.
+// The databases of benches: one embedded Postgres in a temporary directory, with fsync on as in production, and for each
+// bench a database of its own, cloned from one that is migrated once.
 import {chmodSync, mkdtempSync, rmSync} from 'node:fs'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
+import {setTimeout as sleep} from 'node:timers/promises'
 import pg from 'pg'
 import {migrate} from '../db/migrate/migrate.ts'
 import {startPostgres} from '../db/server/embedded.ts'
@@ -12,19 +13,64 @@ export interface Bench {
   pool: pg.Pool
 }
 
-/** Runs the work on a new database, and removes everything afterwards. */
+interface Server {
+  /** Of a database of this name on it. */
+  url(database: string): string
+  /** From a connection to none of its databases of benches. */
+  query(sql: string): Promise<pg.QueryResult>
+  stop(): Promise<void>
+}
+
+let server: Promise<Server> | undefined
+let count = 0
+
+/** Runs the work on a new database, and removes it afterwards. */
 export async function withDatabase<T>(work: (bench: Bench) => Promise<T>): Promise<T> {
-  const directory = mkdtempSync(path.join(tmpdir(), 'sluice-bench-'))
-  chmodSync(directory, 0o755) // as root, the server runs as another user
-  const server = await startPostgres({dir: directory, flags: ['-c', 'shared_buffers=1GB', '-c', 'max_wal_size=8GB']})
-  const pool = new pg.Pool({connectionString: server.url, max: 5})
+  server ??= startServer()
+  const {url, query} = await server
+  const name = `bench_${++count}`
+  // What a bench before has written reaches the disk now: copied as files, a template needs a checkpoint.
+  await query(`create database ${name} template sluice strategy file_copy`)
+  const ownerUrl = url(name)
+  const pool = new pg.Pool({connectionString: ownerUrl, max: 5})
   try {
-    await migrate(server.url)
-    return await work({ownerUrl: server.url, pool})
+    return await work({ownerUrl, pool})
   } finally {
     await pool.end()
-    await server.stop()
-    rmSync(directory, {recursive: true, force: true})
+    await drop(await server, name)
+  }
+}
+
+/** Connections that are being closed may take a moment longer: cut off, they would be errors that nobody expects. */
+async function drop({query}: Server, name: string): Promise<void> {
+  const inUse = () => query(`select from pg_stat_activity where datname = '${name}'`)
+  for (const deadline = Date.now() + 1000; Date.now() < deadline && (await inUse()).rowCount; ) await sleep(10)
+  await query(`drop database ${name} with (force)`)
+}
+
+/** Removes the server, if there was a bench that needed it. */
+export async function stopServer(): Promise<void> {
+  await (await server)?.stop()
+  server = undefined
+}
+
+async function startServer(): Promise<Server> {
+  const directory = mkdtempSync(path.join(tmpdir(), 'sluice-bench-'))
+  chmodSync(directory, 0o755) // as root, the server runs as another user
+  const postgres = await startPostgres({dir: directory, flags: ['-c', 'shared_buffers=1GB', '-c', 'max_wal_size=8GB']})
+  await migrate(postgres.url)
+  const url = (database: string) => Object.assign(new URL(postgres.url), {pathname: `/${database}`}).toString()
+  return {
+    url,
+    async query(sql) {
+      const client = new pg.Client({connectionString: url('postgres')})
+      await client.connect()
+      return await client.query(sql).finally(() => client.end())
+    },
+    async stop() {
+      await postgres.stop()
+      rmSync(directory, {recursive: true, force: true})
+    },
   }
 }
 

@@ -1,6 +1,6 @@
-// Catching up with a chain through the indexer's real code: blocks read from a source, matched in SQL against a million
-// addresses, written and committed by the loop; and following it at its head, at the pace of its blocks. A server, a
-// process of its own, has each response ready after the first time.
+// Catching up with a chain through the indexer's real code: blocks read from a source, matched in SQL against up to a
+// million addresses, written and committed by the loop; and following it at its head, at the pace of its blocks. A
+// server, a process of its own, has each response ready after the first time.
 import {fork} from 'node:child_process'
 import {once} from 'node:events'
 import {setTimeout as sleep} from 'node:timers/promises'

@@ -20,7 +20,7 @@ const Event = z.object({type: z.string(), txid: z.string()})
 
 const chains = ['ETH', 'TRON', 'SOL'] as const
 type Timed = (typeof chains)[number]
-const deposits = 30
+const deposits = 20
 
 export async function benchLatency(report: Report): Promise<void> {
   const home = mkdtempSync(path.join(tmpdir(), 'sluice-bench-'))

@@ -1,10 +1,10 @@
-// npm run bench: what is not by name only, in 25 minutes on two cores, between two measurements of the machine's
+// npm run bench: what is not by name only, in 20 minutes on two cores, between two measurements of the machine's
 // own floor; writes bench/RESULTS.md. Run nothing else on the machine meanwhile.
 //
 // npm run bench NAME ...: the named ones, which are only printed. BENCH_DEPOSITS=10000000 npm run bench year has
-// twenty times the deposits of a whole run.
+// many times the deposits of a whole run.
 //
-// npm run bench -- --quick: ratios of small sizes, within 3 minutes; fails if one is less than half of what
+// npm run bench -- --quick: ratios of small sizes, within 2 minutes; fails if one is less than half of what
 // bench/quick.json has. With --keep, it writes that file instead.
 import {parseArgs} from 'node:util'
 import {findBitcoind} from '../devnet/bitcoin/node.ts'
@@ -15,6 +15,7 @@ import {benchCatchUp, catchUp} from './catch-up.ts'
 import {benchClaim} from './claim.ts'
 import {benchCompare} from './compare.ts'
 import {benchDashboard} from './dashboard.ts'
+import {stopServer} from './database.ts'
 import {benchDerive} from './derive.ts'
 import {benchElectrum} from './electrum.ts'
 import {benchFailover, benchQuorum} from './failover.ts'
@@ -65,13 +66,13 @@ const byNameOnly: Record<string, Bench> = {
 }
 
 const quick: Record<string, Bench> = {
-  'catch-up': report => catchUp(report, 2000, 5),
+  'catch-up': report => catchUp(report, {blocks: 2000, perBlock: 5, addresses: 100_000}),
   ...(findBitcoind() && {'block-scan': report => scanPaidBy(report, 'P2WPKH', 100_000)}),
   tron: report => tronCatchUp(report, {blocks: 300, perBlock: 50, addresses: 100_000}),
   solana: solanaCatchUp,
-  derive: report => benchDerive(report, 10_000),
+  derive: report => benchDerive(report, 5000),
   webhooks: report => benchWebhooks(report, 10_000),
-  api: report => benchApi(report, 1, 2),
+  api: report => benchApi(report, 1, 1),
 }
 
 const {values: options, positionals: names} = parseArgs({
@@ -85,4 +86,5 @@ if (unknown) throw new Error(`no bench ${unknown}; there are ${Object.keys(known
 if (options.quick) await runQuick(quick, options.keep)
 else if (names.length === 0) await runWhole(topics)
 else for (const name of names) await run(name, known[name]!)
+await stopServer()
 process.exit()

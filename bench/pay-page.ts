@@ -22,7 +22,7 @@ import {median, quantile, type Report} from './result.ts'
 const loops = 50
 const pages = 2000
 const newsPerSecond = 20
-const samples = 4000
+const samples = 2000
 const rounds = 3
 
 export function benchPayPage(report: Report): Promise<void> {

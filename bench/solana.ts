@@ -29,7 +29,7 @@ interface Chain {
 const busy: Chain = {blocks: 80, transactions: 1500, already: 80, slotMs: 0, addresses: 1_000_000}
 const head: Chain = {blocks: 190, transactions: 750, already: 40, slotMs: 200, addresses: 100_000}
 /** For a quick run. */
-const small: Chain = {...busy, addresses: 100_000}
+const small: Chain = {...busy, blocks: 40, already: 40, addresses: 100_000}
 const shareOfVotes = 0.6
 /** One transaction that is no vote in this many pays an address of ours. */
 const oursEvery = 20

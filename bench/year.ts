@@ -1,4 +1,4 @@
-// A year of BENCH_DEPOSITS deposits (500 thousand) of 100 merchants, of which one has half, made once for all that is
+// A year of BENCH_DEPOSITS deposits (300 thousand) of 100 merchants, of which one has half, made once for all that is
 // measured in it: what the API, the dashboard and the analysts read, in milliseconds, over the same in a year of 10
 // thousand deposits; the rate of a file; and the refresh of each materialised view.
 import {benchAnalysts} from './analytics.ts'
@@ -10,7 +10,7 @@ import type {Report} from './result.ts'
 
 const few = 10_000
 
-export async function benchYear(report: Report, many = Number(process.env.BENCH_DEPOSITS ?? 500_000)): Promise<void> {
+export async function benchYear(report: Report, many = Number(process.env.BENCH_DEPOSITS ?? 300_000)): Promise<void> {
   const floors = new Map<string, number>()
   await inYear(few, ({what, value}) => {
     floors.set(what, value)
