@@ -391,9 +391,10 @@ window.addEventListener('pageshow', event => {
 })
 window.addEventListener('online', refresh)
 new ResizeObserver(tellSites).observe(document.documentElement)
-new IntersectionObserver(([entry]) => {
+// A busy browser tells several sights at once, the latest last.
+new IntersectionObserver(sights => {
   const wasOnScreen = isOnScreen
-  isOnScreen = entry?.isIntersecting ?? true
+  isOnScreen = sights.at(-1)?.isIntersecting ?? true
   if (isOnScreen !== wasOnScreen) refresh()
 }).observe(main)
 const until = /** @type {HTMLTimeElement} */ (document.querySelector('time'))

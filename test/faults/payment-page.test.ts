@@ -451,6 +451,17 @@ describe.skipIf(!hasChromium)('the page in Chromium (skipped without one: set CH
     expect(new Set(complaints.splice(0))).toEqual(new Set([refused]))
   })
 
+  test('goes by what the browser saw last, when a busy one tells several sights of the page at once', async () => {
+    const made = await ask(1_000_000)
+    const busy = `window.IntersectionObserver = class extends IntersectionObserver {
+      constructor(notice) { super(entries => notice([{isIntersecting: false}, ...entries])) }
+    }`
+    const page = await open(made, {}, '', busy)
+    await heading(page, 'Waiting for your payment')
+    await money.deposit(made.address, 1_000_000)
+    await heading(page, 'Paid')
+  })
+
   test('shows itself in a frame, or over the page, of a site that the merchant names, tells it the state, and in no other', async () => {
     const made = await ask(1_000_000)
     const shop = createServer((_request, response) =>
