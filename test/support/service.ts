@@ -6,10 +6,15 @@ import path from 'node:path'
 import {fileURLToPath} from 'node:url'
 import {promisify} from 'node:util'
 import {readService, type Service} from '../../base/home.ts'
+import packageJson from '../../package.json' with {type: 'json'}
 import {until} from './until.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const startTimeoutMs = 180_000
+/** As npm start has them, from any directory. */
+const [, , ...programAndOptions] = packageJson.scripts.start
+  .split(' ')
+  .map(part => (part.endsWith('.ts') ? path.join(root, part) : part))
 
 export interface Started {
   child: ChildProcess
@@ -21,7 +26,7 @@ export const withoutDashboard = ['--without', 'dashboard-auth,dashboard-pages']
 
 export function spawnService(home: string, port = 0, more: NodeJS.ProcessEnv = {}, given: string[] = []): Started {
   let said = ''
-  const child = spawn(process.execPath, [path.join(root, 'service/main.ts'), ...given], {
+  const child = spawn(process.execPath, [...programAndOptions, ...given], {
     cwd: tmpdir(),
     env: {
       ...process.env,
