@@ -2,7 +2,7 @@
 // own floor; writes bench/RESULTS.md. Run nothing else on the machine meanwhile.
 //
 // npm run bench NAME ...: the named ones, which are only printed. BENCH_DEPOSITS=10000000 npm run bench year has
-// many times the deposits of a whole run.
+// many times the deposits of a whole run; so does BENCH_DEPOSITS=1000000 npm run bench claim.
 //
 // npm run bench -- --quick: ratios of small sizes, within 2 minutes; fails if one is less than half of what
 // bench/quick.json has. With --keep, it writes that file instead.
