@@ -60,6 +60,7 @@ const slow = [
   'test/faults/solana-tokens',
   'test/faults/tron-expiry',
   'test/torture',
+  'test/faults/payment-requests',
   'test/faults/solana-payouts',
   'test/faults/funded-sweeps',
   'test/faults/waiting',
@@ -70,7 +71,6 @@ const slow = [
   'test/faults/added-tokens',
   'test/faults/tron-tokens',
   'test/faults/tron-payouts',
-  'test/faults/payment-requests',
   'test/faults/forgotten-payouts',
   'test/faults/expiring-attacker',
   'test/demo',
@@ -141,7 +141,7 @@ export default defineConfig({
     isolate: false, // a third of a second for each file: the modules stay loaded, and no test replaces one
     restoreMocks: true,
     unstubEnvs: true,
-    maxWorkers: 3, // more than the cores of a small machine, because many tests wait
+    maxWorkers: 4, // more than the cores of a small machine, because many tests wait
     sequence: {sequencer: LongestFirst},
     projects: [
       {extends: true, test: {name: 'quick', include: ['**/*.test.ts'], exclude: [...never, ...faults]}},
