@@ -1,5 +1,5 @@
-// The databases of benches: one embedded Postgres in a temporary directory, with fsync on as in production, and for each
-// bench a database of its own, cloned from one that is migrated once.
+// The databases of benches: one embedded Postgres in a temporary directory, with fsync on as in production, and for
+// each bench a database of its own, cloned from one that is migrated once.
 import {chmodSync, mkdtempSync, rmSync} from 'node:fs'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
@@ -16,7 +16,7 @@ export interface Bench {
 interface Server {
   /** Of a database of this name on it. */
   url(database: string): string
-  /** From a connection to none of its databases of benches. */
+  /** Runs a statement in the database `postgres`, so that none of a bench is in use. */
   query(sql: string): Promise<pg.QueryResult>
   stop(): Promise<void>
 }
@@ -29,7 +29,7 @@ export async function withDatabase<T>(work: (bench: Bench) => Promise<T>): Promi
   server ??= startServer()
   const {url, query} = await server
   const name = `bench_${++count}`
-  // What a bench before has written reaches the disk now: copied as files, a template needs a checkpoint.
+  // file_copy makes a checkpoint: what earlier benches wrote is on the disk before this one begins.
   await query(`create database ${name} template sluice strategy file_copy`)
   const ownerUrl = url(name)
   const pool = new pg.Pool({connectionString: ownerUrl, max: 5})
@@ -41,7 +41,7 @@ export async function withDatabase<T>(work: (bench: Bench) => Promise<T>): Promi
   }
 }
 
-/** Connections that are being closed may take a moment longer: cut off, they would be errors that nobody expects. */
+/** Waits up to a second for connections that are closing: they would end with an error that nobody expects. */
 async function drop({query}: Server, name: string): Promise<void> {
   const inUse = () => query(`select from pg_stat_activity where datname = '${name}'`)
   for (const deadline = Date.now() + 1000; Date.now() < deadline && (await inUse()).rowCount; ) await sleep(10)
@@ -50,15 +50,23 @@ async function drop({query}: Server, name: string): Promise<void> {
 
 /** Removes the server, if there was a bench that needed it. */
 export async function stopServer(): Promise<void> {
-  await (await server)?.stop()
+  const started = await server?.catch(() => undefined)
   server = undefined
+  await started?.stop()
 }
 
 async function startServer(): Promise<Server> {
   const directory = mkdtempSync(path.join(tmpdir(), 'sluice-bench-'))
   chmodSync(directory, 0o755) // as root, the server runs as another user
   const postgres = await startPostgres({dir: directory, flags: ['-c', 'shared_buffers=1GB', '-c', 'max_wal_size=8GB']})
-  await migrate(postgres.url)
+  const stop = async () => {
+    await postgres.stop()
+    rmSync(directory, {recursive: true, force: true})
+  }
+  await migrate(postgres.url).catch(async error => {
+    await stop()
+    throw error
+  })
   const url = (database: string) => Object.assign(new URL(postgres.url), {pathname: `/${database}`}).toString()
   return {
     url,
@@ -67,10 +75,7 @@ async function startServer(): Promise<Server> {
       await client.connect()
       return await client.query(sql).finally(() => client.end())
     },
-    async stop() {
-      await postgres.stop()
-      rmSync(directory, {recursive: true, force: true})
-    },
+    stop,
   }
 }
 

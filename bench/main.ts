@@ -1,10 +1,10 @@
-// npm run bench: what is not by name only, in 20 minutes on two cores, between two measurements of the machine's
-// own floor; writes bench/RESULTS.md. Run nothing else on the machine meanwhile.
+// npm run bench: every bench but those that run by name only, in some 20 minutes on two cores, between two measurements
+// of the machine's own floor; writes bench/RESULTS.md. Run nothing else on the machine meanwhile.
 //
 // npm run bench NAME ...: the named ones, which are only printed. BENCH_DEPOSITS=10000000 npm run bench year has
 // many times the deposits of a whole run; so does BENCH_DEPOSITS=1000000 npm run bench claim.
 //
-// npm run bench -- --quick: ratios of small sizes, within 2 minutes; fails if one is less than half of what
+// npm run bench -- --quick: ratios of small sizes, within 2 minutes; fails if one is missing, or less than half of what
 // bench/quick.json has. With --keep, it writes that file instead.
 import {parseArgs} from 'node:util'
 import {findBitcoind} from '../devnet/bitcoin/node.ts'
@@ -82,6 +82,9 @@ const {values: options, positionals: names} = parseArgs({
 const known: Record<string, Bench> = Object.assign({}, ...Object.values(topics), byNameOnly)
 const unknown = names.find(name => !known[name])
 if (unknown) throw new Error(`no bench ${unknown}; there are ${Object.keys(known).join(', ')}`)
+
+for (const signal of ['SIGINT', 'SIGTERM'] as const)
+  process.once(signal, () => void stopServer().finally(() => process.exit(130)))
 
 if (options.quick) await runQuick(quick, options.keep)
 else if (names.length === 0) await runWhole(topics)

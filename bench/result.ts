@@ -5,6 +5,8 @@ export interface Result {
   unit: string
   /** What the value is compared with, in the same unit, measured in the same run on the same machine. */
   floor?: number
+  /** Of others' work: what ours may be compared with. */
+  isReference?: boolean
   /** The ratio to reach, or the value with its unit; undefined if there is no aim. */
   aim?: string
 }

@@ -1,7 +1,7 @@
 // Catching up with a Tron chain: blocks/s through the real indexer code (blocks and what came of their transactions,
-// checked, with their ids and roots, matched in SQL against 1,000,000 or 100,000 addresses, written and committed by the
-// loop) over requesting the same from the same server, and parsing the JSON. The server is a process of its own, which
-// has each response ready after the first time: node bench/tron.ts serve <chain>.
+// checked, with their ids and roots, matched in SQL against 1,000,000 or 100,000 addresses, written and committed by
+// the loop) over requesting the same from the same server, and parsing the JSON. The server is a process of its own,
+// which has each response ready after the first time: node bench/tron.ts serve <chain>.
 import {createHash} from 'node:crypto'
 import {createServer} from 'node:http'
 import type {AddressInfo} from 'node:net'
@@ -45,7 +45,7 @@ interface Chain {
 export async function tronCatchUp(report: Report, chain: Chain): Promise<void> {
   const {blocks, perBlock, addresses} = chain
   await benchFollowing(report, {
-    what: `Tron: catch-up, ${blocks.toLocaleString('en')} blocks of ${perBlock} transactions`,
+    what: `Tron: catch-up, ${blocks.toLocaleString('en')} blocks of ${perBlock} transactions, ${addresses.toLocaleString('en')} addresses`,
     code,
     server: {file: import.meta.filename, args: [JSON.stringify(chain)]},
     blocks,

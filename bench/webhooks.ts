@@ -1,7 +1,7 @@
 // Webhooks: deliveries/s of the real worker process, from pending rows to recorded results, over a bare loop of undici
 // and HMAC that sends the same bodies to the same receiver process and stores nothing; 50 requests in flight in both.
-// Then over the same loop when it also reads what is due and records each result, with the plainest SQL. The receiver
-// reads each body and responds 200. And the time from a commit to the request's arrival, one event at a time.
+// Then over the same loop when it also reads the deliveries and records each result, with the plainest SQL. The
+// receiver reads each body and responds 200. And the time from a commit to the request's arrival, one event at a time.
 import {type ChildProcess, fork} from 'node:child_process'
 import {createHmac} from 'node:crypto'
 import {once} from 'node:events'
@@ -13,7 +13,7 @@ import {type Bench, withDatabase} from './database.ts'
 import {quantile, type Report} from './result.ts'
 
 const inFlight = 50
-/** What the loop that records reads, and records, at once: as much as the worker. */
+/** What the loop that records reads ahead, and records, at once: as much as the worker. */
 const atOnce = 200
 const latencyRounds = 200
 
@@ -33,12 +33,15 @@ export async function benchWebhooks(report: Report, count = 50_000): Promise<voi
       )
       await bareLoop(url, rows.slice(0, count / 5)) // warm up
       const floor = await bareLoop(url, rows)
+      const recording = await recordingLoop(bench, url, count)
+      await makePending(bench)
       const value = await pump(bench, receiver, count)
       const after = await bareLoop(url, rows)
       const what = `webhooks, ${count.toLocaleString('en')} deliveries to one endpoint`
       report({what, value, floor: Math.max(floor, after), unit: 'deliveries/s', aim: '0.7'})
-      const recorded = await recordingLoop(bench, url, count)
-      report({what: `${what}, over a loop that reads and records`, value, floor: recorded, unit: 'deliveries/s'})
+      await makePending(bench)
+      const recordingFloor = Math.max(recording, await recordingLoop(bench, url, count))
+      report({what: `${what}, over a loop that reads and records`, value, floor: recordingFloor, unit: 'deliveries/s'})
       const times = await latency(bench, receiver, () => deposit(bench.pool, merchant))
       for (const percent of [50, 95])
         report({
@@ -65,17 +68,20 @@ function bareLoop(url: string, messages: Message[]): Promise<number> {
   })
 }
 
-/** Of deliveries that are pending again. */
-async function recordingLoop({pool}: Bench, url: string, count: number): Promise<number> {
+async function makePending({pool}: Bench): Promise<void> {
   await pool.query(`truncate app.delivery_attempt;
     update app.delivery set status = 'pending', attempts = 0, next_attempt_at = now(), finished_at = null`)
   await pool.query('vacuum full analyze app.delivery')
+}
+
+/** Messages/s when the loop also reads the pending deliveries, by their ids, and records them. */
+async function recordingLoop({pool}: Bench, url: string, count: number): Promise<number> {
   let reading: Promise<unknown> = Promise.resolve()
   let last: string | undefined = '00000000-0000-0000-0000-000000000000'
   const waiting: (Message & {delivery: string})[] = []
   const ended: string[] = []
   const read = async () => {
-    if (!last || waiting.length >= inFlight) return
+    if (!last || waiting.length >= atOnce) return
     const {rows} = await pool.query({name: 'read', text: readDue, values: [last]})
     last = rows.at(-1)?.delivery
     waiting.push(...rows)
@@ -83,7 +89,8 @@ async function recordingLoop({pool}: Bench, url: string, count: number): Promise
   const record = () => pool.query({name: 'record', text: recordAll, values: [ended.splice(0)]})
   const lane = async (agent: Agent) => {
     for (;;) {
-      if (waiting.length < inFlight) reading = reading.then(read)
+      if (waiting.length < atOnce) reading = reading.then(read)
+      reading.catch(() => {}) // told by the lanes that wait for it
       if (!waiting.length) await reading
       const message = waiting.shift()
       if (!message) return
