@@ -11,7 +11,7 @@ import {until} from './until.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const startTimeoutMs = 180_000
-/** As npm start has them, from any directory. */
+/** The program and options of npm start, with absolute paths, so that any directory will do. */
 const [, , ...programAndOptions] = packageJson.scripts.start
   .split(' ')
   .map(part => (part.endsWith('.ts') ? path.join(root, part) : part))
