@@ -391,10 +391,10 @@ window.addEventListener('pageshow', event => {
 })
 window.addEventListener('online', refresh)
 new ResizeObserver(tellSites).observe(document.documentElement)
-// A busy browser tells several sights at once, the latest last.
-new IntersectionObserver(sights => {
+// A busy browser reports several changes in one call; the last entry is the current one.
+new IntersectionObserver(entries => {
   const wasOnScreen = isOnScreen
-  isOnScreen = sights.at(-1)?.isIntersecting ?? true
+  isOnScreen = entries.at(-1)?.isIntersecting ?? true
   if (isOnScreen !== wasOnScreen) refresh()
 }).observe(main)
 const until = /** @type {HTMLTimeElement} */ (document.querySelector('time'))

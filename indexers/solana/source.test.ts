@@ -142,7 +142,7 @@ describe('what is read', () => {
     over.abort()
   })
 
-  test('a ping, which client libraries send while nothing is told, ends no subscription', async () => {
+  test('a ping, which client libraries send on a quiet connection, does not end the subscription', async () => {
     const socket = new WebSocket(client.url.replace('http', 'ws'))
     await once(socket, 'open')
     const said = on(socket, 'message', {close: ['close']})

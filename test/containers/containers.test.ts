@@ -169,7 +169,7 @@ withEngine(
 )
 
 withEngine(
-  'deposits, payouts and webhooks on two families are right, though every container is killed, and then ends by itself within ten seconds, while money moves',
+  'deposits, payouts and webhooks on two families are right, though every container is first killed and later stopped, within ten seconds, while money moves',
   {timeout: startTimeoutMs},
   async () => {
     const business = await Business.open(sluice, receiver, ['ETH', 'SOL'])
@@ -193,11 +193,16 @@ withEngine(
     await sluice.healthy()
 
     await business.payOut()
+    const {items: payouts} = await business.shop.payouts.list({limit: 200}).page()
+    expect(payouts.map(({status}) => status)).not.toEqual(Array(4).fill('completed'))
     await sluice.compose('stop', '--timeout', '10')
     const ends = (await sluice.containers()).map(({Service, ExitCode}) => [Service, ExitCode])
     expect(ends.filter(([, code]) => code !== 0)).toEqual([]) // 137: killed
     await sluice.compose('start')
     await sluice.healthy()
+    expect(await sluice.cli('status')).toMatchObject({
+      chains: expect.arrayContaining([expect.objectContaining({chain: 'ETH', halted: false})]),
+    })
     await business.isRight(4)
   },
 )
