@@ -9,6 +9,6 @@ test('in every history of the model, each purpose is paid once at most, and ever
 }, async () => {
   const seed = Date.now() % 2 ** 31
   console.log(`model: seed ${seed}`)
-  const {code, said} = await runModel(['--seed', String(seed), '--histories', '40', '--no-shrinking'], 'pipe')
+  const {code, said} = await runModel(['--seed', String(seed), '--histories', '60', '--no-shrinking'], 'pipe')
   expect(code, `seed ${seed}\n${said}`).toBe(0)
 })

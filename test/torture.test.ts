@@ -4,7 +4,7 @@
 import {expect, test} from 'vitest'
 import {root, runNode} from './support/made-up-tree.ts'
 
-const seconds = '20'
+const seconds = '30'
 
 test('after random payments and faults, everything equals the chains', {timeout: 1_200_000}, async () => {
   const seed = String(Date.now() % 2 ** 31)

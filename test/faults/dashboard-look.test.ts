@@ -15,7 +15,7 @@ import {type Receiver, startReceiver} from '../support/webhooks.ts'
 
 const axe = readFileSync(new URL('../../node_modules/axe-core/axe.min.js', import.meta.url), 'utf8')
 const rules = ['wcag2a', 'wcag2aa', 'wcag21aa', 'wcag22aa', 'best-practice']
-const widths = [320, 390, 768, 1440]
+const widths = [320, 390, 768, 820, 1440]
 /** Narrow and wide: a layout between them shows what one of them shows. */
 const axeWidths = [390, 1440]
 const schemes = ['light', 'dark'] as const
@@ -187,7 +187,7 @@ describe.skipIf(!hasChromium)('the dashboard in Chromium (skipped without one: s
     ]
   }
 
-  test('every page fits 320, 390, 768 and 1440 pixels, light and dark; amounts are shown in full; axe finds nothing; the browser does not complain', async () => {
+  test('every page fits 320, 390, 768, 820 and 1440 pixels, light and dark; amounts are shown in full; axe finds nothing; the browser does not complain', async () => {
     const {ada, ids, more} = await busy()
     expect((await ada.http.get(more[2]!)).text).toContain(longAmount.text)
     const empty = await site.person((await site.money.merchant()).merchantId)
