@@ -14,6 +14,7 @@ import type {FetchedBlock} from '../indexers/evm/block.ts'
 import {fetchRange} from '../indexers/evm/catch-up.ts'
 import {verifyBlock} from '../indexers/evm/verify-block.ts'
 import {type Bench, provision, withDatabase} from './database.ts'
+import {inWords, type MadeChain} from './follow.ts'
 import {usdc} from './replay-server.ts'
 import type {Report} from './result.ts'
 
@@ -27,15 +28,7 @@ export async function benchCatchUp(report: Report): Promise<void> {
   await catchUp(report, {blocks: 1200, perBlock: 150, addresses: 100_000}, '0.55')
 }
 
-interface Chain {
-  blocks: number
-  /** Transactions in each block. */
-  perBlock: number
-  /** How many are ours. */
-  addresses: number
-}
-
-export async function catchUp(report: Report, chain: Chain, aim?: string): Promise<void> {
+export async function catchUp(report: Report, chain: MadeChain, aim?: string): Promise<void> {
   const {blocks, perBlock, addresses} = chain
   const server = fork(new URL('replay-server.ts', import.meta.url), [String(blocks), String(perBlock)])
   const [{port}] = await once(server, 'message')
@@ -50,7 +43,7 @@ export async function catchUp(report: Report, chain: Chain, aim?: string): Promi
     })
     const checks = await checkRate(url, upTo)
     const common = {floor: Math.max(before, await bareLoop(url, upTo)), unit: 'blocks/s'}
-    const what = `Ethereum: catch-up, ${blocks.toLocaleString('en')} blocks of ${perBlock} transactions, ${addresses.toLocaleString('en')} addresses`
+    const what = `Ethereum: catch-up, ${inWords(chain)}`
     report({what, value: rate, ...common, aim})
     report({what: `${what}: verifying roots, and nothing else`, value: checks, ...common, isReference: true})
     const inTurn = 1 / (1 / common.floor + 1 / checks)

@@ -3,10 +3,10 @@
 import {chmodSync, mkdtempSync, rmSync} from 'node:fs'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
-import {setTimeout as sleep} from 'node:timers/promises'
 import pg from 'pg'
 import {migrate} from '../db/migrate/migrate.ts'
 import {startPostgres} from '../db/server/embedded.ts'
+import {createDatabase, dropDatabase, templateName, urlOf} from '../test/support/database.ts'
 
 export interface Bench {
   ownerUrl: string
@@ -14,10 +14,7 @@ export interface Bench {
 }
 
 interface Server {
-  /** Of a database of this name on it. */
-  url(database: string): string
-  /** Runs a statement in the database `postgres`, so that none of a bench is in use. */
-  query(sql: string): Promise<pg.QueryResult>
+  url: string
   stop(): Promise<void>
 }
 
@@ -27,25 +24,18 @@ let count = 0
 /** Runs the work on a new database, and removes it afterwards. */
 export async function withDatabase<T>(work: (bench: Bench) => Promise<T>): Promise<T> {
   server ??= startServer()
-  const {url, query} = await server
+  const {url} = await server
   const name = `bench_${++count}`
-  // file_copy makes a checkpoint: what earlier benches wrote is on the disk before this one begins.
-  await query(`create database ${name} template sluice strategy file_copy`)
-  const ownerUrl = url(name)
+  // Copied as files, the template needs a checkpoint: what earlier benches wrote is on the disk before this one begins.
+  await createDatabase(url, name, templateName)
+  const ownerUrl = urlOf(url, name)
   const pool = new pg.Pool({connectionString: ownerUrl, max: 5})
   try {
     return await work({ownerUrl, pool})
   } finally {
     await pool.end()
-    await drop(await server, name)
+    await dropDatabase(url, name)
   }
-}
-
-/** Waits up to a second for connections that are closing: they would end with an error that nobody expects. */
-async function drop({query}: Server, name: string): Promise<void> {
-  const inUse = () => query(`select from pg_stat_activity where datname = '${name}'`)
-  for (const deadline = Date.now() + 1000; Date.now() < deadline && (await inUse()).rowCount; ) await sleep(10)
-  await query(`drop database ${name} with (force)`)
 }
 
 /** Removes the server, if there was a bench that needed it. */
@@ -58,24 +48,21 @@ export async function stopServer(): Promise<void> {
 async function startServer(): Promise<Server> {
   const directory = mkdtempSync(path.join(tmpdir(), 'sluice-bench-'))
   chmodSync(directory, 0o755) // as root, the server runs as another user
-  const postgres = await startPostgres({dir: directory, flags: ['-c', 'shared_buffers=1GB', '-c', 'max_wal_size=8GB']})
+  const {url, ...postgres} = await startPostgres({
+    dir: directory,
+    flags: ['-c', 'shared_buffers=1GB', '-c', 'max_wal_size=8GB'],
+  })
   const stop = async () => {
     await postgres.stop()
     rmSync(directory, {recursive: true, force: true})
   }
-  await migrate(postgres.url).catch(async error => {
+  try {
+    await createDatabase(url, templateName)
+    await migrate(urlOf(url, templateName))
+    return {url, stop}
+  } catch (error) {
     await stop()
     throw error
-  })
-  const url = (database: string) => Object.assign(new URL(postgres.url), {pathname: `/${database}`}).toString()
-  return {
-    url,
-    async query(sql) {
-      const client = new pg.Client({connectionString: url('postgres')})
-      await client.connect()
-      return await client.query(sql).finally(() => client.end())
-    },
-    stop,
   }
 }
 

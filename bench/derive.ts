@@ -4,6 +4,7 @@
 // (deposits, events, deliveries, balances, ledger and holdings follow), over a client that writes the same rows itself
 // in one transaction.
 import {randomBytes} from 'node:crypto'
+import {rmSync} from 'node:fs'
 import {tmpdir} from 'node:os'
 import path from 'node:path'
 import type pg from 'pg'
@@ -106,6 +107,7 @@ async function measure(client: pg.PoolClient, count: number, perTransaction: num
   const file = path.join(tmpdir(), `sluice-bench-${randomBytes(4).toString('hex')}`)
   await client.query(`copy (select ${transferColumns} from made order by n) to '${file}'`)
   const copied = await time(() => client.query(`copy chain.transfer (${transferColumns}) from '${file}'`))
+  rmSync(file)
   await client.query('set session_replication_role = origin')
   return {derived, byHand, copied, toFinal, toFinalByHand}
 }

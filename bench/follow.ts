@@ -13,7 +13,19 @@ import {type ChainSource, Follower, type FollowOptions, follow as followUntil} f
 import {writeBlocks} from '../indexers/match.ts'
 import {ChainDatabase} from '../indexers/subsquid/store.ts'
 import {type Bench, provisionMade, withDatabase} from './database.ts'
-import type {Report} from './result.ts'
+import {number, type Report} from './result.ts'
+
+/** What a server makes. */
+export interface MadeChain {
+  blocks: number
+  /** Transactions in each block. */
+  perBlock: number
+  /** How many addresses are ours. */
+  addresses: number
+}
+
+export const inWords = ({blocks, perBlock, addresses}: MadeChain): string =>
+  `${number(blocks)} blocks of ${perBlock} transactions, ${number(addresses)} addresses`
 
 export interface Followed {
   what: string

@@ -7,6 +7,7 @@
 // npm run bench -- --quick: ratios of small sizes, within 2 minutes; fails if one is missing, or less than half of what
 // bench/quick.json has. With --keep, it writes that file instead.
 import {parseArgs} from 'node:util'
+import {onInterrupt} from '../base/interrupt.ts'
 import {findBitcoind} from '../devnet/bitcoin/node.ts'
 import {benchAbsence} from './absence.ts'
 import {benchApi} from './api.ts'
@@ -83,8 +84,10 @@ const known: Record<string, Bench> = Object.assign({}, ...Object.values(topics),
 const unknown = names.find(name => !known[name])
 if (unknown) throw new Error(`no bench ${unknown}; there are ${Object.keys(known).join(', ')}`)
 
-for (const signal of ['SIGINT', 'SIGTERM'] as const)
-  process.once(signal, () => void stopServer().finally(() => process.exit(130)))
+onInterrupt({
+  first: () => void stopServer().finally(() => process.exit(130)),
+  again: () => process.exit(130),
+})
 
 if (options.quick) await runQuick(quick, options.keep)
 else if (names.length === 0) await runWhole(topics)

@@ -16,7 +16,7 @@ import {TronLocalChain} from '../devnet/tron/chain.ts'
 import {genesis} from '../devnet/tron/constants.ts'
 import {type LocalBlock, TronJournal} from '../devnet/tron/journal.ts'
 import {TronSource} from '../indexers/tron/source.ts'
-import {benchFollowing} from './follow.ts'
+import {benchFollowing, inWords, type MadeChain} from './follow.ts'
 import type {Report} from './result.ts'
 
 const code = 'TRON'
@@ -34,18 +34,10 @@ export async function benchTron(report: Report): Promise<void> {
   await tronCatchUp(report, {blocks: 300, perBlock: 150, addresses: 100_000})
 }
 
-interface Chain {
-  blocks: number
-  /** Transactions in each block. */
-  perBlock: number
-  /** How many are ours. */
-  addresses: number
-}
-
-export async function tronCatchUp(report: Report, chain: Chain): Promise<void> {
+export async function tronCatchUp(report: Report, chain: MadeChain): Promise<void> {
   const {blocks, perBlock, addresses} = chain
   await benchFollowing(report, {
-    what: `Tron: catch-up, ${blocks.toLocaleString('en')} blocks of ${perBlock} transactions, ${addresses.toLocaleString('en')} addresses`,
+    what: `Tron: catch-up, ${inWords(chain)}`,
     code,
     server: {file: import.meta.filename, args: [JSON.stringify(chain)]},
     blocks,
@@ -84,7 +76,7 @@ async function bareLoop(url: string, blocks: number): Promise<void> {
 // ---------------------------------------------------------------------------------------------------------------------
 
 /** Payments are not executed, so their signatures are any bytes; ids and roots are true. */
-function makeBlock(parent: LocalBlock, {perBlock, addresses}: Chain): LocalBlock {
+function makeBlock(parent: LocalBlock, {perBlock, addresses}: MadeChain): LocalBlock {
   const height = parent.header.height + 1
   const time = Date.UTC(2026, 0, 1) + 3000 * height
   const transactions = Array.from({length: perBlock}, (_, i) => {
@@ -106,7 +98,7 @@ function makeBlock(parent: LocalBlock, {perBlock, addresses}: Chain): LocalBlock
   return {hash: blockId(header), header, transactions}
 }
 
-function serve(made: Chain): void {
+function serve(made: MadeChain): void {
   const journal = new TronJournal(':memory:', code)
   const chain = new TronLocalChain(journal, 0)
   let parent = chain.block(0)
