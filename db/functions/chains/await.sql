@@ -3,7 +3,8 @@
 -- before, or when its final height reaches their block, or when chain.longest_wait() has passed.
 --
 -- chain.rewind puts them there (chain.await_transfers). At every COMMIT that touches the chain while some are awaited, chain.derive calls
--- chain.release_due before it derives, which gives back those whose time is over. Where a chain stands still, the jobs worker triggers that (chain.release_overdue).
+-- chain.release_due before it derives, which gives back those whose time is over. Where a chain stands still, the jobs worker triggers that
+-- (chain.release_overdue).
 -- Locks: chain.cursor.
 
 -- An unconfirmed transfer is not gone, so it is derived at once.
