@@ -3234,7 +3234,8 @@ create view app.open_deposit as
             o.transfer_kind
            FROM app.deposit o
           WHERE o.merchant_id = m.id AND o.credited AND o.status <> 'reorged'::text AND o.created_at >= ((( SELECT COALESCE(max(deposit_day.day) + 1, '-infinity'::date) AS "coalesce"
-                   FROM app.deposit_day))::timestamp without time zone AT TIME ZONE 'UTC'::text)) d;
+                   FROM app.deposit_day))::timestamp without time zone AT TIME ZONE 'UTC'::text)
+         OFFSET 0) d;
 --   created_at timestamp with time zone: When it was first seen.
 --   merchant_id uuid
 --   chain text
@@ -4723,7 +4724,7 @@ CREATE OR REPLACE FUNCTION app.store_what_is_final(of_chain text, final_height i
 CREATE OR REPLACE FUNCTION app.stored_token(of_chain text, given text) RETURNS text LANGUAGE sql STABLE SET search_path TO 'pg_catalog' as cb6887b2e46b7e31c8a4110187874c61;
 
 -- Sums up days of deposits that have ended, at most so many, and those that were changed; returns how many. Safe to run at any time and in several places.
-CREATE OR REPLACE FUNCTION app.sum_up_deposit_days(most integer DEFAULT 31) RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 44e330cc3b851b80ef4ff50379996c2e;
+CREATE OR REPLACE FUNCTION app.sum_up_deposit_days(most integer DEFAULT 31) RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 70aa4e20328a1e9d4d8e821c410c77fc;
 
 -- Sums up days of the ledger that have ended, at most so many; returns how many rows that made. Safe to run at any time and in several places.
 CREATE OR REPLACE FUNCTION app.sum_up_ledger_days(most integer DEFAULT 31) RETURNS integer LANGUAGE plpgsql SECURITY DEFINER SET search_path TO 'pg_catalog' as 38dac65d730f523220dc692b2f7d1e7a;

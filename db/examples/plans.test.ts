@@ -103,6 +103,27 @@ test.each([
   expect(fullScans(await planOf(sql))).not.toEqual([])
 })
 
+test('days that are not summed up yet are found by merchant and time', async () => {
+  const plan = await planOf('select * from analytics.daily_volume')
+  expect(JSON.stringify(plan)).toMatch(
+    /"Index Name":"deposit_created"[^{}]*"Index Cond":"\(\(merchant_id = \w+\.id\) AND \(created_at >= /,
+  )
+  expect(fullScans(plan)).toEqual([])
+})
+
+test.each([
+  ['when none is left', 'select app.sum_up_deposit_days()', 1],
+  ['if one changed', `insert into app.changed_deposit_day values ('2026-07-01'); select app.sum_up_deposit_days()`, 2],
+])('deposits to sum up are looked up for each merchant: %s', async (_, sql, lookups) => {
+  await db.rows('select app.sum_up_deposit_days(800)')
+  const scans = `select pg_stat_get_xact_numscans('app.deposit'::regclass)::int as table,
+    pg_stat_get_xact_numscans('app.deposit_created'::regclass)::int as index, (select count(*)::int from app.merchant) as merchants`
+  const results = (await db.pool.query(`begin; ${scans}; ${sql}; ${scans}; rollback`)) as unknown as pg.QueryResult[]
+  const [before, after] = [results[1]!.rows[0], results.at(-2)!.rows[0]]
+  expect(after.index - before.index).toBe(lookups * before.merchants)
+  expect(after.table).toBe(before.table)
+})
+
 test('payment requests are found by time and by reference, without reading all of them', async () => {
   for (const condition of [
     `created_at >= '2026-06-30' and created_at < '2026-07-01'`,
