@@ -34,7 +34,8 @@ export async function fillYear(pool: pg.Pool, deposits: number): Promise<void> {
       `set session_replication_role = replica; set work_mem = '256MB'; set maintenance_work_mem = '512MB'`,
     ) // no triggers
     const {rows: indexes} = await client.query<{name: string; definition: string}>(
-      `select i.indexrelid::regclass::text as name, pg_get_indexdef(i.indexrelid) as definition from pg_index i
+      // An index of a partitioned table shows itself as one without its partitions.
+      `select i.indexrelid::regclass::text as name, replace(pg_get_indexdef(i.indexrelid), ' ON ONLY ', ' ON ') as definition from pg_index i
        where i.indrelid = any($1::regclass[]) and not exists (select from pg_constraint where conindid = i.indexrelid)
          and not (select relispartition from pg_class where oid = i.indexrelid)`,
       [filled],

@@ -169,19 +169,25 @@ function ofCpu(samples: Sample[]): Result[] {
   ]
 }
 
-/** The means of the first and of the last minute, without the moment before the first payment. */
+/** The means of the first minute, of the one halfway and of the last, without the moment before the first payment. */
 function ofMemory(samples: Sample[]): Result[] {
   const [began, ended] = [samples[0]!.at, samples.at(-1)!.at]
-  const first = samples.slice(1).filter(({at}) => at <= began + 61_000)
-  const final = samples.slice(1).filter(({at}) => at >= ended - 55_000)
-  const both = (what: string, of: (usages: Usage[]) => number): Result[] => [
-    {what: `memory of ${what}, first minute`, value: mean(first.map(({usages}) => of(usages))), unit: 'MB'},
-    {what: `memory of ${what}, last minute`, value: mean(final.map(({usages}) => of(usages))), unit: 'MB'},
-  ]
+  const minuteBefore = (end: number) => samples.slice(1).filter(({at}) => at > end - 60_000 && at <= end)
+  const minutes = {
+    'first minute': minuteBefore(began + 61_000),
+    halfway: minuteBefore((began + ended) / 2),
+    'last minute': minuteBefore(ended),
+  }
+  const each = (what: string, of: (usages: Usage[]) => number): Result[] =>
+    Object.entries(minutes).map(([when, those]) => ({
+      what: `memory of ${what}, ${when}`,
+      value: mean(those.map(({usages}) => of(usages))),
+      unit: 'MB',
+    }))
   const names = samples[0]!.usages.filter(({part}) => part === 'product').map(({name}) => name)
   return [
-    ...parts.flatMap(part => both(`all: ${part}`, usages => sumOf(part, usages, ({memoryMb}) => memoryMb))),
-    ...names.flatMap(wanted => both(wanted, usages => usages.find(({name}) => name === wanted)?.memoryMb ?? 0)),
+    ...parts.flatMap(part => each(`all: ${part}`, usages => sumOf(part, usages, ({memoryMb}) => memoryMb))),
+    ...names.flatMap(wanted => each(wanted, usages => usages.find(({name}) => name === wanted)?.memoryMb ?? 0)),
   ]
 }
 
