@@ -12,7 +12,7 @@ import {until} from './until.ts'
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const startTimeoutMs = 180_000
 /** The program and options of npm start, with absolute paths, so that any directory will do. */
-const [, , ...programAndOptions] = packageJson.scripts.start
+export const [, , ...programAndOptions] = packageJson.scripts.start
   .split(' ')
   .map(part => (part.endsWith('.ts') ? path.join(root, part) : part))
 

@@ -12,6 +12,7 @@ import {type ChainCode, chains} from '../../chains/registry.ts'
 import {roleUrl} from '../../db/migrate/migrate.ts'
 import {readDevnet} from '../../devnet/file.ts'
 import {kill} from '../support/processes.ts'
+import {programAndOptions} from '../support/service.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const startTimeoutMs = 180_000
@@ -72,7 +73,7 @@ export class Service {
   }
 
   async #startOnce(deadline: number): Promise<boolean> {
-    const child = spawn(process.execPath, [path.join(root, 'service/main.ts')], {
+    const child = spawn(process.execPath, programAndOptions, {
       cwd: this.home,
       env: {...this.#environment(), INDEXERS: 'apart', ...this.#torment()}, // each is killed by itself
       stdio: ['ignore', this.#log, this.#log],
