@@ -3204,38 +3204,8 @@ create view app.open_deposit as
     d.amount,
     d.status
    FROM app.merchant m
-     CROSS JOIN LATERAL ( SELECT o.id,
-            o.seq,
-            o.merchant_id,
-            o.user_id,
-            o.chain,
-            o.token,
-            o.amount,
-            o.sender,
-            o.address,
-            o.txid,
-            o.output_index,
-            o.block_height,
-            o.block_hash,
-            o.status,
-            o.credited,
-            o.version,
-            o.settlement_id,
-            o.created_at,
-            o.finalised_at,
-            o.finalisation,
-            o.payment_request_id,
-            o.came_at,
-            o.settled_before_restore,
-            o."position",
-            o.held_back,
-            o.released,
-            o.mined_at,
-            o.transfer_kind
-           FROM app.deposit o
-          WHERE o.merchant_id = m.id AND o.credited AND o.status <> 'reorged'::text AND o.created_at >= ((( SELECT COALESCE(max(deposit_day.day) + 1, '-infinity'::date) AS "coalesce"
-                   FROM app.deposit_day))::timestamp without time zone AT TIME ZONE 'UTC'::text)
-         OFFSET 0) d;
+     JOIN app.deposit d ON d.merchant_id = m.id AND d.credited AND d.status <> 'reorged'::text AND d.created_at >= ((( SELECT COALESCE(max(deposit_day.day) + 1, '-infinity'::date) AS "coalesce"
+           FROM app.deposit_day))::timestamp without time zone AT TIME ZONE 'UTC'::text) AND d.created_at <= 'infinity'::timestamp with time zone;
 --   created_at timestamp with time zone: When it was first seen.
 --   merchant_id uuid
 --   chain text
@@ -3279,7 +3249,7 @@ create view app.open_ledger_entry as
     amount
    FROM app.ledger_entry e
   WHERE created_at >= ((( SELECT COALESCE(max(ledger_day.day) + 1, '-infinity'::date) AS "coalesce"
-           FROM app.ledger_day))::timestamp without time zone AT TIME ZONE 'UTC'::text);
+           FROM app.ledger_day))::timestamp without time zone AT TIME ZONE 'UTC'::text) AND created_at <= 'infinity'::timestamp with time zone;
 --   created_at timestamp with time zone: When it was posted.
 --   kind text: As in app.ledger_entry.
 --   account text: As in app.ledger_entry.

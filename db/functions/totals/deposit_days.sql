@@ -4,7 +4,7 @@
 -- Promises: a day is summed up when it ended 36 hours ago. What changes a deposit that is older than 24 hours notes its day in the same transaction, and
 -- no transaction takes 12 hours: so whatever a sum does not see yet makes it be computed again. Without rows, all is summed up again.
 -- Locks: an advisory lock; of several callers one works.
--- Cost: an index finds the deposits of each merchant and day (offset 0: the planner would rather read all deposits, for each month).
+-- Cost: a lookup for each merchant, and one more for each day that is summed up (offset 0: the planner would rather read all deposits).
 
 -- A version without this trigger may have run on this schema: what it changed is not noted.
 do $$ begin
