@@ -15,7 +15,7 @@ export async function benchPages({pool, ownerUrl}: Bench, merchant: string, repo
   const api = await startApi(roleUrl(ownerUrl, 'sluice_api'))
   try {
     for (const [name, path] of Object.entries(await pagesOf(api.url, key)))
-      report({what: `deposits, ${name}`, value: await msOf(api.url + path, key), unit: 'ms', aim: '1.5'})
+      report({what: `deposits, ${name}`, value: await msOf(api.url + path, key), unit: 'ms', aim: '1.3'})
   } finally {
     api.child.kill('SIGKILL')
   }
