@@ -169,7 +169,7 @@ function ofCpu(samples: Sample[]): Result[] {
   ]
 }
 
-/** The means of three minutes: the first, the one before half the time, the last. Not of the moment before all. */
+/** The means of three minutes: the first, the one that ends halfway, the last; without what was before all payments. */
 function ofMemory(samples: Sample[]): Result[] {
   const [began, ended] = [samples[0]!.at, samples.at(-1)!.at]
   const minuteBefore = (end: number) => samples.slice(1).filter(({at}) => at > end - 60_000 && at <= end)
